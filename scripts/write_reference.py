@@ -21,7 +21,7 @@ from matchpod.service.telemetry.metrics import (
     ProcessMetrics,
 )
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.web.openapi.error_guide import ERROR_GUIDE
+from matchpod.web.openapi.error_guide import ADVICE, meaning_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -187,7 +187,7 @@ def metrics_page() -> str:
 
 def errors_page() -> str:
     """Return docs/errors.md."""
-    rows = [f"| `{code}` | {one.error.status} | {one.meaning} | {one.advice} |\n" for code, one in ERROR_GUIDE.items()]
+    rows = [f"| `{one.code}` | {one.status} | {meaning_of(one.code)} | {advice} |\n" for one, advice in ADVICE.items()]
     return _ERRORS % MAX_FAULTS + "".join(rows)
 
 

@@ -278,10 +278,14 @@ class Session:
     def _judge_pending(self, until_s: float) -> None:
         while self._pending and self._pending[0][0] <= until_s:
             at_s, judge = self._pending.popleft()
-            is_starved = any(abs(at_s - one) <= AROUND_S for one in self._starved_s)
+            is_starved = self._is_starved(at_s, at_s)
             self.report.looks["skipped" if is_starved else "judged"] += 1
             if not is_starved:
                 judge()
+
+    def _is_starved(self, from_s: float, until_s: float) -> bool:
+        """True if this machine was too busy to judge what was shown in this span."""
+        return any(from_s - AROUND_S <= one <= until_s + AROUND_S for one in self._starved_s)
 
     def _judge_wall(self, wall: WallPage, number: int, opened: dict[str, Played], taken: set[int], at_s: float) -> None:
         replica = self._names[number]
@@ -316,8 +320,9 @@ class Session:
     def _judge_alarms(self, played: Played) -> None:
         """Judge whether all true alarms were shown, and note how quiet the server was."""
         shown = {replica: self._silences.get(played.server_id, {}).get(replica, []) for replica in self._names}
-        for text in judge_missed(played, shown, time.monotonic()):
-            self._fault(played, text, time.monotonic())
+        if played.stalled_s is None or not self._is_starved(*played.stalled_s):
+            for text in judge_missed(played, shown, time.monotonic()):
+                self._fault(played, text, time.monotonic())
         self.report.longest_quiet_s[played.game.name] = played.truth.longest_quiet_s
 
     def _judge_end(self, played: Played) -> None:

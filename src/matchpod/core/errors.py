@@ -1,4 +1,8 @@
-"""Define the errors returned to callers, each with its code and HTTP status."""
+"""Define the errors returned to callers, each with its code and HTTP status.
+
+The message of an error is one sentence that the caller can act on. The API description says what an error means with
+the docstring of its class.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ class ErrorCode(StrEnum):
 
 
 class MatchpodError(Exception):
-    """Base class of all error responses. The message is one sentence that the caller can act on."""
+    """An internal error; the request id identifies it in the service's log."""
 
     code: ClassVar[ErrorCode] = ErrorCode.SERVER_ERROR
     status: ClassVar[int] = 500
@@ -44,7 +48,7 @@ class MatchpodError(Exception):
 
 
 class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=400):
-    """The body or query failed validation; `faults` lists the validation errors."""
+    """The body or a parameter breaks a rule, or a parameter is unknown; `details` lists its faults."""
 
     def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
@@ -72,19 +76,19 @@ class InvalidFieldsError(InvalidParamsError):
 
 
 class UnauthorizedError(MatchpodError, code=ErrorCode.UNAUTHORIZED, status=401):
-    """The API key is missing or invalid."""
+    """The key or token is missing or not valid."""
 
 
 class ForbiddenError(MatchpodError, code=ErrorCode.FORBIDDEN, status=403):
-    """The API key is valid but lacks permission for this request."""
+    """The key lacks the scope or role, or this belongs to another organization."""
 
 
 class NotFoundError(MatchpodError, code=ErrorCode.NOT_FOUND, status=404):
-    """The requested resource does not exist."""
+    """It does not exist."""
 
 
 class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, status=405):
-    """The path exists but does not support the method."""
+    """The path does not support the method; `Allow` lists those that it does."""
 
     def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -92,11 +96,11 @@ class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, st
 
 
 class ServerNotRunningError(MatchpodError, code=ErrorCode.SERVER_NOT_RUNNING, status=409):
-    """The match on this server has already ended in a way that conflicts with the request."""
+    """The match has already ended in another way."""
 
 
 class ActionNotPossibleError(MatchpodError, code=ErrorCode.ACTION_NOT_POSSIBLE, status=409):
-    """The match is in a state that does not allow the action; `retry_after_s` if it is known when it will."""
+    """The state of the match does not allow the action; `message` says why."""
 
     def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
@@ -104,27 +108,29 @@ class ActionNotPossibleError(MatchpodError, code=ErrorCode.ACTION_NOT_POSSIBLE, 
 
 
 class MatchNotEndedError(MatchpodError, code=ErrorCode.MATCH_NOT_ENDED, status=409):
-    """The match is in progress, and the request needs one that has ended."""
+    """The match is still in progress."""
 
 
 class RulingTooLateError(MatchpodError, code=ErrorCode.RULING_TOO_LATE, status=409):
-    """The match ended too long ago: rulings on it can be neither made nor withdrawn."""
+    """The match ended more than 30 days ago."""
 
 
 class IdempotencyConflictError(MatchpodError, code=ErrorCode.IDEMPOTENCY_CONFLICT, status=409):
-    """The idempotency key was already used with a different body."""
+    """The Idempotency-Key was used with another body."""
 
 
 class CallbackWaitingError(MatchpodError, code=ErrorCode.CALLBACK_WAITING, status=409):
-    """An attempt to deliver the callback is under way or scheduled, so no other one is requested."""
+    """An attempt is under way or scheduled."""
 
 
 class PayloadTooLargeError(MatchpodError, code=ErrorCode.PAYLOAD_TOO_LARGE, status=413):
-    """The body exceeds the size limit."""
+    """The body exceeds the limit."""
 
 
 class RateLimitError(MatchpodError, code=ErrorCode.RATE_LIMIT_EXCEEDED, status=429):
-    """Too many requests; `retry_after_s` is the time until the next one is allowed."""
+    """Too many requests, requests that wait, live matches, open streams or failed log-ins; `Retry-After` is the seconds
+    to wait.
+    """
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)
@@ -132,7 +138,7 @@ class RateLimitError(MatchpodError, code=ErrorCode.RATE_LIMIT_EXCEEDED, status=4
 
 
 class UnavailableError(MatchpodError, code=ErrorCode.SERVICE_UNAVAILABLE, status=503):
-    """The service is starting, draining or overloaded, or cannot reach its database."""
+    """Starting, stopping, too busy, or the database is unavailable; `Retry-After` says when to retry."""
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message)

@@ -154,6 +154,12 @@ async def _list_by_labels(db: Database, org_id: str, query: MatchListQuery) -> t
     labeled, label_params = await newest_labeled(
         db, org_id, query.labels, from_ms=query.from_ms, before_ms=query.before_ms
     )
+    if params.keys() == {"org_id"}:  # the index of labels knows the number, and which ones are on the page
+        total = await read_number(db, f"SELECT COUNT(*) FROM ({labeled}) AS page", label_params)
+        page = f"SELECT labeled_id FROM ({labeled}) AS labeled ORDER BY labeled_ms DESC, labeled_id"
+        label_params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+        of_page = f"FROM servers WHERE id IN ({page} LIMIT :page_size OFFSET :offset) ORDER BY created_at_ms DESC, id"
+        return total, await read_all(db, ServerSummary, of_page, label_params)
     # CROSS JOIN: SQLite then begins with the labeled matches.
     selected = f"FROM ({labeled}) AS labeled CROSS JOIN servers WHERE servers.id = labeled_id AND {conditions}"
     return await _list_few(db, selected, {**params, **label_params}, query)

@@ -32,7 +32,10 @@ def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str,
 async def newest_labeled(
     db: Database, org_id: str, labels: Sequence[Label], *, from_ms: int | None = None, before_ms: int | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """Return a query of the newest matches with all labels, as `labeled_id`, created in a range of time."""
+    """Return a query of the newest matches with all labels, created in a range of time.
+
+    Its columns are `labeled_id` and `labeled_ms`.
+    """
     first, *others = await _rarest_first(db, org_id, labels)
     conditions, params = conditions_of(others, server_id="one.server_id", created_at_ms="one.created_at_ms")
     params |= {"org_id": org_id, "name": first.name, "value": first.value, "max_labeled": MAX_LABELED}
@@ -44,7 +47,7 @@ async def newest_labeled(
         params["labeled_before_ms"] = before_ms
     where = " AND ".join(["org_id = :org_id AND name = :name AND value = :value", *conditions])
     sql = (
-        f"SELECT server_id AS labeled_id FROM server_labels AS one WHERE {where}"
+        f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM server_labels AS one WHERE {where}"
         " ORDER BY created_at_ms DESC, server_id LIMIT :max_labeled"
     )
     return sql, params

@@ -67,19 +67,19 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GoneError(MatchpodError, code=ErrorCode.GONE, status=410):
-    """The match has ended or does not exist; a game server stops sending when it gets this status."""
+    """The match has ended or does not exist: stop sending."""
 
 
 class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_TYPE, status=415):
-    """The body has a Content-Encoding, such as gzip, which is not supported."""
+    """The body has a `Content-Encoding`, such as gzip."""
 
 
 class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, status=431):
-    """The request has too many headers."""
+    """The request has more than 100 headers."""
 
 
 class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED, status=501):
-    """The request needs a feature of HTTP that is not supported."""
+    """The body has a `Transfer-Encoding` other than `chunked`."""
 
 
 class NotReadyError(UnavailableError):

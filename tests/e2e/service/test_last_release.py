@@ -31,6 +31,8 @@ from tests.last_release import NoHistoryError, extract
 NAMES = ("of-the-last-release", "of-this-version")
 SETTINGS = short_match(maxRounds=24, customCvars=cvars(speed=50, sim_lockstep=1))
 """Slow enough to be live when the other process takes the match over, which sets this speed again."""
+LABELS = {"event": "upgrade"}
+"""Of the match of this version, which the last release drives for a while."""
 CALLBACK_S = RESUME_S = 120.0
 USUAL = (b"event: match_created", b"event: server_running", b"event: match_ended")
 
@@ -96,8 +98,8 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
     old, new, url = both
     with CallbackReceiver() as receiver:
 
-        def create(service: RunningService, name: str) -> str:
-            created = service.create(SETTINGS, callbackUrl=receiver.url(f"/{name}"), externalMatchId=name)
+        def create(service: RunningService, name: str, settings: Json = SETTINGS) -> str:
+            created = service.create(settings, callbackUrl=receiver.url(f"/{name}"), externalMatchId=name)
             return str(created["serverId"])
 
         def slow_down(service: RunningService, server_id: str) -> None:
@@ -108,7 +110,7 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
         new.start()
         unowned = "SELECT id FROM servers WHERE lease_owner IS NULL"
         with frozen(old):  # so that it does not acquire the second match too
-            ids.append(create(new, NAMES[1]))
+            ids.append(create(new, NAMES[1], {**SETTINGS, "labels": LABELS}))
             wait_until(lambda: not read_rows(new, url, unowned), "the second match is acquired")
         slow_down(new, ids[1])
         owners = {str(owner) for (owner,) in read_rows(new, url, "SELECT lease_owner FROM servers")}
@@ -125,6 +127,9 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
         rest = "SELECT id FROM servers WHERE phase <> 'released'"
         wait_until(lambda: not read_rows(new, url, rest), "all matches are released", within_s=RESUME_S)
         assert [len(receiver.at(f"/{name}")) for name in NAMES] == [1, 1]
+        assert [receiver.at(f"/{name}")[0].json.get("labels") for name in NAMES] == [None, LABELS]
+        listed = new.call("GET", "/api/v1/servers?label=event:upgrade").json["items"]
+        assert [one["serverId"] for one in listed] == ids[1:]
     # Commands of the last release open the migrated database, and read what this version has stored.
     assert all(new.match(name)["result"]["winner"] is not None for name in NAMES)
     done = old.run("recompute", "--all")

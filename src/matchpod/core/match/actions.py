@@ -21,6 +21,9 @@ CONFIRM_MS: Final = 60_000
 MAX_ROUND_MS: Final = 600_000
 """How long the current round may last for a pause that takes effect after it."""
 
+MIN_SAID_BYTES: Final = 24
+"""Texts are filled up with spaces to this size: then the command is longer than any question to the console."""
+
 MAX_ACTIONS: Final = 500
 """Most actions per match: more than any admin takes, and few enough to keep."""
 
@@ -79,6 +82,12 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     winner: Team | None = None
     reason: str | None = None
     by: str | None = None
+
+    @property
+    def said(self) -> str:
+        """The text as it is sent to the console."""
+        text = self.text or ""
+        return text + " " * (MIN_SAID_BYTES - len(text.encode()))
 
     def fields(self) -> dict[str, str | int]:
         """Return the fields of its type, by their names in the API."""

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from typing import Final
 
 from cs2_protocol.game import PlayerId
-from matchpod.core.events import GameEvent, MapLive, Paused, RoundDecided, RoundRestored, ServerSaid, Unpaused
+from matchpod.core.events import (
+    CommandLogged,
+    GameEvent,
+    MapLive,
+    Paused,
+    RoundDecided,
+    RoundRestored,
+    ServerSaid,
+    Unpaused,
+)
 from matchpod.core.match.actions import (
     ACTIONS,
     CONFIRM_MS,
@@ -237,7 +246,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 is_restart = kept == 0 and isinstance(event, MapLive)
                 return is_restart or (isinstance(event, RoundRestored) and event.rounds_kept == kept)
             case ActionType.SAY:
-                return isinstance(event, ServerSaid) and _is_same_text(action.text or "", event.text)
+                return record.state is ActionState.SENT and _is_said(action, event)
             case ActionType.START:
                 return self.phase is MatchPhase.LIVE
             case _:
@@ -252,9 +261,17 @@ class MatchActions(MatchAlarms, kw_only=True):
         return (record.is_answered or not needs_answer) and is_gone and action.type is not ActionType.FORFEIT
 
 
-def _is_same_text(sent: str, logged: str) -> bool:
-    """True if the log has a text that was sent; the game may cut a long one."""
-    return bool(logged) and sent.startswith(logged)
+def _is_said(action: ActionRequest, event: GameEvent) -> bool:
+    """True if the log has a text, whose end the game may cut. Some servers log only the command: then its size must do,
+    since we hide the rest of it.
+    """
+    match event:
+        case ServerSaid():
+            return bool(event.text) and action.said.startswith(event.text)
+        case CommandLogged():
+            return event.size == len(f'say "{action.said}"'.encode())
+        case _:
+            return False
 
 
 ROSTER_ACTIONS: Final = (ActionType.ADD_PLAYER, ActionType.REMOVE_PLAYER, ActionType.REPLACE_PLAYER)

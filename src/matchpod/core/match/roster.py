@@ -34,7 +34,7 @@ class RosterRole(StrEnum):
     @property
     def plays(self) -> bool:
         """True for players, who are awaited and counted."""
-        return self in (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
+        return self in _PLAYERS
 
     @staticmethod
     def of_match(match_type: MatchType) -> tuple[RosterRole, ...]:
@@ -44,6 +44,7 @@ class RosterRole(StrEnum):
         return tuple(role for role in RosterRole if role is not RosterRole.PLAYER)
 
 
+_PLAYERS: Final = (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
 _TEAMS: Final = {RosterRole.TEAM1: Team.TEAM1, RosterRole.TEAM2: Team.TEAM2}
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from cs2_protocol.game import Team
 from matchpod.core.faults import FaultCode, FieldPath
 from matchpod.core.match.actions import ACTIONS, ActionRequest, ActionType
 from matchpod.core.match.roster import RosterRole
 from matchpod.core.requests import field_rules as rules
-from matchpod.core.requests import text_rules
+from matchpod.core.requests import ruling_request, text_rules
 from matchpod.core.requests.json_fields import AnyField, Faults, Fields, RequestField
 
 ACTION_ID: Final = r"action_[0-9a-z]{26}"
@@ -59,18 +61,12 @@ SECONDS: Final = RequestField(
     meaning="`extendJoin`: how much longer.",
 )
 WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Team), meaning="`forfeit`: who wins.")
-REASON: Final = RequestField(
-    name="reason",
-    label="Reason",
-    rule=rules.text(text_rules.reason_fault, longest=text_rules.MAX_REASON, format="reason"),
-    meaning="Why, for people: trimmed, without control, format and line-separator characters.",
-)
-BY: Final = RequestField(
-    name="by",
+BY: Final = replace(
+    ruling_request.BY,
     label="Who asked for it",
-    rule=rules.text(text_rules.person_fault, longest=text_rules.MAX_PERSON, format="person"),
     meaning="The person at your platform who asked for it; the same rules.",
 )
+REASON: Final = ruling_request.REASON
 
 VALUES: Final[tuple[AnyField, ...]] = (ROUND, TEXT, STEAM_ID, AS, OUT, IN, SECONDS, WINNER)
 """The fields that depend on the type."""

@@ -16,7 +16,7 @@ from matchpod.web.errors import UnsupportedMediaTypeError
 from matchpod.web.handlers.parameters import IDEMPOTENCY_KEY, IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
-from matchpod.web.openapi.error_guide import ERROR_GUIDE
+from matchpod.web.openapi.error_guide import meaning_of
 from matchpod.web.openapi.examples import Examples, read_examples
 from matchpod.web.openapi.published_schemas import published_schemas, referenced
 
@@ -166,7 +166,7 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    is_repeatable = any(one is IDEMPOTENCY_KEY for one in endpoint.parameters)
+    is_repeatable = any(one.name == IDEMPOTENCY_KEY.name for one in endpoint.parameters)
     more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
     success["headers"] = {**_headers(()), **more}
     if endpoint.links:
@@ -193,7 +193,7 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operation
 
 
 def _failure(errors: Sequence[type[MatchpodError]], examples: Schema) -> Schema:
-    meanings = [f"`{error.code}`: {ERROR_GUIDE[error.code].meaning}" for error in errors]
+    meanings = [f"`{error.code}`: {meaning_of(error.code)}" for error in errors]
     response = _content(JSON, schema_ref("Error"), examples)
     return {"description": " ".join(meanings), "headers": _headers(errors), **response}
 
@@ -205,13 +205,14 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
 
 
 def _link(name: str, operations: Mapping[str, Endpoint]) -> Schema:
-    """Return a link to an operation by the id in its path, which the response has too."""
+    """Return a link to an operation by the last id in its path, which the response has too; the request has others."""
     operation, place = _LINKED.get(name, (name, ""))
     target = operations[operation]
-    parameter = next(parameter.name for parameter in target.parameters if parameter.place == "path")
+    *outer, last = (parameter.name for parameter in target.parameters if parameter.place == "path")
     id_field = "serverId" if target.path.startswith("/api/v1/servers/") else "id"
-    field = id_field if parameter in ("id", "mapId") else parameter
-    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{place}{field}"}}
+    field = id_field if last in ("id", "mapId") else last
+    given = {parameter: f"$request.path.{parameter}" for parameter in outer}
+    return {"operationId": operation, "parameters": {**given, last: f"$response.body#/{place}{field}"}}
 
 
 def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
