@@ -19,12 +19,7 @@ from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.ruling_form import read_given, ruling_form, with_faults
 from matchpod.console.visit import Visit
-from matchpod.core.errors import (
-    InvalidParamsError,
-    MatchpodError,
-    NotFoundError,
-    ServerNotRunningError,
-)
+from matchpod.core import errors
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.web.handlers.matches import log_response
@@ -33,7 +28,7 @@ from matchpod.web.http.responses import PartedResponse, Response
 KIND: Final = "match"
 """The first part of the name of a match in streams; the second is the id of its server."""
 
-_Rejected = tuple[Mapping[str, str], InvalidParamsError]
+_Rejected = tuple[Mapping[str, str], errors.InvalidParamsError]
 """What was typed into the form of a ruling, and why it was rejected."""
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
@@ -48,11 +43,13 @@ async def act(visit: Visit) -> Response:
     action = next((known for known in ACTIONS if known.name == name), None)
     match = await visit.deps.details.get(visit.principal, server_id)
     if action is None:
-        raise NotFoundError("There is no such action.")
+        raise errors.NotFoundError("There is no such action.")
     if not action.is_allowed(match):
-        raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
+        raise errors.ServerNotRunningError(
+            "The match has moved on, and this can no longer be done. Load its page again."
+        )
     done = await action.perform(visit, match)
-    with suppress(MatchpodError):  # it is done; the page follows within a second
+    with suppress(errors.MatchpodError):  # it is done; the page follows within a second
         await (await broadcast_of(visit, server_id)).refresh()
     if done.revealed is not None:
         return await _page(visit, revealed=done.revealed)
@@ -65,9 +62,9 @@ async def rule(visit: Visit) -> Response:
     body = msgspec.json.encode({name: text for name, text in given.items() if text})
     try:
         await visit.deps.services.rulings.rule(visit.principal, server_id, body, None)
-    except InvalidParamsError as exc:
+    except errors.InvalidParamsError as exc:
         return await _page(visit, rejected=(given, exc))
-    with suppress(MatchpodError):  # it is done; the page follows within a second
+    with suppress(errors.MatchpodError):  # it is done; the page follows within a second
         await (await broadcast_of(visit, server_id)).refresh()
     return visit.done(f"/console/matches/{server_id}", "ruled")
 
@@ -88,7 +85,7 @@ async def _page(
     visit: Visit,
     *,
     revealed: Revealed | None = None,
-    rejected: tuple[Mapping[str, str], InvalidParamsError] | None = None,
+    rejected: tuple[Mapping[str, str], errors.InvalidParamsError] | None = None,
 ) -> Response:
     broadcast, view = await _viewed(visit)
     match = view.match
