@@ -34,9 +34,10 @@ class RosterRole(StrEnum):
     @property
     def plays(self) -> bool:
         """True for players, who are awaited and counted."""
-        return self in (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
+        return self in _PLAYERS
 
 
+_PLAYERS: Final = (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
 _TEAMS: Final = {RosterRole.TEAM1: Team.TEAM1, RosterRole.TEAM2: Team.TEAM2}
 
 
