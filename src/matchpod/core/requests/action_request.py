@@ -50,8 +50,10 @@ AS: Final = RequestField(
     rule=rules.choice(RosterRole),
     meaning="`addPlayer`: their role; `player` in a match without teams.",
 )
-OUT: Final = RequestField(name="out", label="Out", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
-IN: Final = RequestField(name="in", label="In", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place.")
+OUT: Final = RequestField(name="out", label="Who leaves", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
+IN: Final = RequestField(
+    name="in", label="Who takes the place", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place."
+)
 SECONDS: Final = RequestField(
     name="seconds",
     label="Seconds",
@@ -60,7 +62,9 @@ SECONDS: Final = RequestField(
 )
 WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Team), meaning="`forfeit`: who wins.")
 BY: Final = replace(
-    ruling_request.BY, label="By", meaning="The person at your platform who asked for it; the same rules."
+    ruling_request.BY,
+    label="Who asked for it",
+    meaning="The person at your platform who asked for it; the same rules.",
 )
 REASON: Final = ruling_request.REASON
 
