@@ -97,6 +97,12 @@ class ServerSaid(Event, frozen=True):
     text: str
 
 
+class CommandLogged(Event, frozen=True):
+    """The server logged a command that was sent to its console. The text is hidden, its size in bytes is not."""
+
+    size: int
+
+
 # --- the flow of a map ------------------------------------------------------------------------------------------
 
 
@@ -422,11 +428,11 @@ class CheatSuspected(Event, frozen=True):
 
 GameEvent = (
     MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected
-    | PlayersSeen | PlayerRenamed | ChatMessage | ServerSaid | WarmupBegan | MapLive | RoundStarted | LineupGrown
-    | LineupShrunk | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill
-    | Death | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
-    | EconomyCounted | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported
-    | SeriesReported
+    | PlayersSeen | PlayerRenamed | ChatMessage | ServerSaid | CommandLogged | WarmupBegan | MapLive | RoundStarted
+    | LineupGrown | LineupShrunk | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage
+    | Kill | Death | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused
+    | BombExploded | EconomyCounted | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported
+    | ResultReported | SeriesReported
 )  # fmt: skip
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown, LineupShrunk,

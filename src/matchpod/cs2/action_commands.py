@@ -66,7 +66,7 @@ def action_commands(action: ActionRequest, settings: GameSettings, roster: Roste
         case ActionType.RESTORE:
             return (command("css_restore", bare((action.round or 1) - 1)),)
         case ActionType.SAY:
-            return (command("say", quoted(action.text or "")),)
+            return (command("say", quoted(action.said)),)
         case ActionType.ADD_PLAYER if is_plugin and action.steam_id is not None:
             return (add_player_command(action.steam_id, roster),)
         case ActionType.REMOVE_PLAYER if is_plugin and action.steam_id is not None:

@@ -170,6 +170,9 @@ class Interpreter(msgspec.Struct):
     def _console_chat(self, at_ms: int, line: world_lines.ConsoleChat, out: list[GameEvent]) -> None:
         out.append(events.ServerSaid(at_ms, line.message))
 
+    def _rcon(self, at_ms: int, line: world_lines.RconCommand, out: list[GameEvent]) -> None:
+        out.append(events.CommandLogged(at_ms, len(line.command.encode())))
+
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
         sides, player_id = self.flow.sides, line.player.player_id
         if sides.seen.get(player_id) is line.player.side:  # saves a call on every fifth line
@@ -295,6 +298,7 @@ _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ChangedName: Interpreter._renamed,
     player_lines.Chat: Interpreter._chat,
     world_lines.ConsoleChat: Interpreter._console_chat,
+    world_lines.RconCommand: Interpreter._rcon,
     world_lines.StatsPlayer: Interpreter._stats_player,
     world_lines.StatsField: Interpreter._stats_field,
     world_lines.StatsMark: Interpreter._stats_mark,

@@ -26,7 +26,7 @@ def action(action_type: ActionType, **fields: Any) -> ActionRequest:
         (action(ActionType.PAUSE), ("css_forcepause",)),
         (action(ActionType.UNPAUSE), ("css_forceunpause", "mp_unpause_match")),
         (action(ActionType.RESTORE, round=9), ("css_restore 8",)),
-        (action(ActionType.SAY, text="Good luck"), ('say "Good luck"',)),
+        (action(ActionType.SAY, text="Good luck"), ('say "Good luck               "',)),
         (action(ActionType.KICK, steam_id=ANN), ()),
         (action(ActionType.REMOVE_PLAYER, steam_id=ANN), (f"matchzy_removeplayer {ANN}",)),
         (action(ActionType.EXTEND_JOIN, seconds=60), ()),

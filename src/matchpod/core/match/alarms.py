@@ -74,7 +74,7 @@ class MatchAlarms(MatchState, kw_only=True):
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
         join_ms = self.join_deadline_ms()
-        if join_ms is not None and not (self.presence.awaits_list and self._first_join_ms() is None):
+        if join_ms is not None and not (self.presence.awaits_list and self._first_joining_since_ms() is None):
             yield join_ms, Alarm.JOIN
         if self.presence.empty_since_ms is not None:
             yield self._empty_alarm(self.presence.empty_since_ms)
@@ -96,8 +96,8 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def _joining_since_ms(self) -> int | None:
         """Return when the time to join began; None if it does not run."""
-        first_ms = self._first_join_ms()
-        return self._returning_since_ms() if first_ms is None else first_ms - to_ms(self.timers.join_s)
+        first_ms = self._first_joining_since_ms()
+        return self._returning_since_ms() if first_ms is None else first_ms
 
     def _returning_since_ms(self) -> int | None:
         """Return since when players who left, or who are still loading, are awaited; None if none are."""
@@ -107,31 +107,30 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def join_deadline_ms(self) -> int | None:
         """Return when the time to join ends; None if it does not run. It may end later if log lines were lost."""
-        first_ms = self._first_join_ms()
-        return self._return_ms() if first_ms is None else first_ms
+        first_ms = self._first_joining_since_ms()
+        return self._return_ms() if first_ms is None else self._join_end_ms(first_ms)
+
+    def _join_end_ms(self, since_ms: int) -> int:
+        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms
 
     @property
     def _given_at_ms(self) -> int:
         """When the match got its server."""
         return self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
 
-    def _first_join_ms(self) -> int | None:
-        """Return when the first time to join ends; None once all listed players have connected or a map was live."""
+    def _first_joining_since_ms(self) -> int | None:
+        """Return when the first time to join began; None once all listed players have connected or a map was live."""
         if not self.presence.ever_connected:
-            since_ms = self._given_at_ms if self.was_pending else self.created_at_ms
-        elif self.first_live_at_ms is None and self.presence.missing():
-            since_ms = self._given_at_ms
-        else:
-            return None
-        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms
+            return self._given_at_ms if self.was_pending else self.created_at_ms
+        is_first = self.first_live_at_ms is None and self.presence.missing()
+        return self._given_at_ms if is_first else None
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
         presence, since_ms = self.presence, self._returning_since_ms()
         if since_ms is None:
             return None
-        end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
-        end_ms += self.extra_join_ms
+        end_ms, load_ms = self._join_end_ms(since_ms), to_ms(self.timers.client_load_s)
         if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
         # After lost lines, the console needs the load time to tell who is there.

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from typing import Final
 
 from cs2_protocol.game import PlayerId
-from matchpod.core.events import GameEvent, MapLive, Paused, RoundDecided, RoundRestored, ServerSaid, Unpaused
+from matchpod.core.events import (
+    CommandLogged,
+    GameEvent,
+    MapLive,
+    Paused,
+    RoundDecided,
+    RoundRestored,
+    ServerSaid,
+    Unpaused,
+)
 from matchpod.core.match.actions import (
     ACTIONS,
     CONFIRM_MS,
@@ -58,8 +67,6 @@ _PHASES: Final = {
     MatchPhase.BETWEEN_MAPS: Obstacle(text="No map is live: the next one is loading or waits for its players."),
     MatchPhase.OVER: _OVER,
 }
-
-_WITHOUT_TEAMS: Final = (RosterRole.PLAYER, RosterRole.SPECTATOR)
 
 
 class MatchActions(MatchAlarms, kw_only=True):
@@ -133,9 +140,9 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def _add_obstacle(self, action: ActionRequest) -> Obstacle | None:
         role = action.role or RosterRole.PLAYER
-        if (role in _WITHOUT_TEAMS) is self.settings.match_type.has_series and role is not RosterRole.SPECTATOR:
-            names = "team1, team2, spectator, coach1 or coach2" if role is RosterRole.PLAYER else "spectator"
-            return Obstacle(text=f"In this match `as` can be {names}.")
+        *first, last = possible = RosterRole.of_match(self.settings.match_type)
+        if role not in possible:
+            return Obstacle(text=f"In this match `as` can be {', '.join(first)} or {last}.")
         if self.roster.role_of(action.steam_id or "") is not None:
             return _LISTED
         return _FULL if len(self.roster.roles) >= MAX_LISTED_PLAYERS else None
@@ -239,7 +246,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 is_restart = kept == 0 and isinstance(event, MapLive)
                 return is_restart or (isinstance(event, RoundRestored) and event.rounds_kept == kept)
             case ActionType.SAY:
-                return isinstance(event, ServerSaid) and _is_same_text(action.text or "", event.text)
+                return record.state is ActionState.SENT and _is_said(action, event)
             case ActionType.START:
                 return self.phase is MatchPhase.LIVE
             case _:
@@ -254,9 +261,17 @@ class MatchActions(MatchAlarms, kw_only=True):
         return (record.is_answered or not needs_answer) and is_gone and action.type is not ActionType.FORFEIT
 
 
-def _is_same_text(sent: str, logged: str) -> bool:
-    """True if the log has a text that was sent; the game may cut a long one."""
-    return bool(logged) and sent.startswith(logged)
+def _is_said(action: ActionRequest, event: GameEvent) -> bool:
+    """True if the log has a text, whose end the game may cut. Some servers log only the command: then its size must do,
+    since we hide the rest of it.
+    """
+    match event:
+        case ServerSaid():
+            return bool(event.text) and action.said.startswith(event.text)
+        case CommandLogged():
+            return event.size == len(f'say "{action.said}"'.encode())
+        case _:
+            return False
 
 
 ROSTER_ACTIONS: Final = (ActionType.ADD_PLAYER, ActionType.REMOVE_PLAYER, ActionType.REPLACE_PLAYER)

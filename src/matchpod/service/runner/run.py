@@ -19,8 +19,9 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
+from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
-from matchpod.ports import DatabaseError, Statement, Value
+from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.identity.identifiers import server_name
 from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
@@ -270,15 +271,14 @@ class _Runner:
 
     def _must_save(self, now_ms: int) -> bool:
         is_snapshot_due = self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS
-        return is_snapshot_due or self._has_new_actions() or bool(self._changed_columns())
+        return is_snapshot_due or self._has_new_actions() or self._has_new_phase()
 
     def _has_new_actions(self) -> bool:
         return len(self._match.action_changes) > self._actions_written
 
-    def _changed_columns(self) -> dict[str, Value]:
-        """The columns that follow the match, if they differ from those of its row."""
-        row = self._lease.row
-        return {name: value for name, value in self._fold.columns().items() if getattr(row, name) != value}
+    def _has_new_phase(self) -> bool:
+        """True if the phase in the row, which lists and other processes read, is not that of the match."""
+        return public_phase(self._match) is not self._lease.row.match_phase
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -432,8 +432,8 @@ class _Runner:
         if self._has_new_actions():
             await self._save_actions()
         try:
-            if changed := self._changed_columns():
-                await self._lease.change(**changed)
+            if self._has_new_phase():
+                await self._lease.change(match_phase=public_phase(self._match))
             if (snapshot and not self._recorder.is_paused(now_ms)) or (due_ms is not None and due_ms <= now_ms):
                 await self._recorder.write(now_ms, snapshot)
                 return

@@ -237,13 +237,21 @@ def test_restore_of_the_first_round_may_be_a_restart() -> None:
     assert state_of(record) is ActionState.DONE
 
 
-@pytest.mark.parametrize(
-    ("logged", "state"), [("hello", "done"), ("hel", "done"), ("hi", "requested"), ("", "requested")]
-)
+@pytest.mark.parametrize(("logged", "state"), [("hello", "done"), ("hel", "done"), ("hi", "sent"), ("", "sent")])
 def test_text_is_said_when_it_is_in_the_log(logged: str, state: str) -> None:
     driver = live_duel()
     record = ask(driver, ActionType.SAY)
+    driver.match.note_action_sent(record.action.id)
     driver.apply(ev.ServerSaid(driver.now_ms, logged))
+    assert state_of(record) == state
+
+
+@pytest.mark.parametrize(("size", "state"), [(30, "done"), (11, "sent")])
+def test_text_is_said_when_its_command_is_in_the_log(size: int, state: str) -> None:
+    driver = live_duel()
+    record = ask(driver, ActionType.SAY)
+    driver.match.note_action_sent(record.action.id)
+    driver.apply(ev.CommandLogged(driver.now_ms, size))
     assert state_of(record) == state
 
 

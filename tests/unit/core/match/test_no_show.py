@@ -110,6 +110,14 @@ def test_nobody_forfeits_if_the_server_was_silent_within_the_time_to_join() -> N
     assert reason_of(driver.after(JOIN_S)) is CancelReason.INCOMPLETE_ROSTER
 
 
+def test_extended_time_to_join_begins_when_it_would_have() -> None:
+    driver = MatchDriver(forfeited()).join(ANN)
+    driver.match.disturb(driver.now_ms)
+    driver.match.extra_join_ms = 60_000
+    assert driver.wait(JOIN_S) == []
+    assert reason_of(driver.after(60)) is CancelReason.INCOMPLETE_ROSTER
+
+
 def test_what_was_lost_before_the_time_to_join_does_not_count() -> None:
     driver = MatchDriver(forfeited(SeriesFormat.BO3)).join(ANN, BEN).live()
     driver.match.disturb(driver.now_ms)
