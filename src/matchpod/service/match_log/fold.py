@@ -89,7 +89,7 @@ def _sets_speed(settings: GameSettings) -> bool:
 
 
 def _is_only_combat(entry: RawEntry, reading: ReadResult) -> bool:
-    """True if nobody came or left: nearly all log posts."""
+    """True if no player came or left: nearly all log posts."""
     return entry.kind == EntryKind.LOG and COMBAT_EVENTS.issuperset(map(type, reading.events))
 
 
