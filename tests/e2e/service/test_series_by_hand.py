@@ -93,9 +93,11 @@ def test_series_with_a_substitute_a_caster_a_coach_pauses_and_a_restore(
             totals.setdefault(player["steamId"], Counter()).update(numbers)
     overall = {player["steamId"]: {name: player[name] for name in COUNTED} for player in result["overall"]}
     assert overall == {steam_id: dict(numbers) for steam_id, numbers in totals.items()}
-    for entry in result["maps"]:
+    for number, entry in enumerate(result["maps"]):
         rounds = entry["team1Score"] + entry["team2Score"]
         assert all(player["roundsPlayed"] <= rounds for player in entry["players"])
-        regulars = [player for player in entry["players"] if player["steamId"] in (ANN, BEN, CAT)]
-        assert [player["roundsPlayed"] for player in regulars] == [rounds] * 3
+        regulars = [player["roundsPlayed"] for player in entry["players"] if player["steamId"] in (ANN, BEN, CAT)]
+        # The first map was started while players may still have been loading.
+        assert len(regulars) == 3
+        assert set(regulars) <= ({rounds - 1, rounds} if number == 0 else {rounds})
     assert [one["state"] for one in match.actions()["items"]] == ["done"] * 10
