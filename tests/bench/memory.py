@@ -58,6 +58,7 @@ async def play(site: Site, *, matches: int, at_once: int, step: int) -> list[Mem
         return Memory(ended, site.service.resident_mb(), site.service.anonymous_mb(), time.monotonic() - began_s)
 
     found = [read()]
+    print_memory(found[0])
     numbers = iter(range(matches))
 
     async def play_some(numbers: Iterator[int]) -> None:

@@ -19,6 +19,8 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
+from matchpod.service.access.audit import Audit
+from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.fold import Fold
@@ -191,6 +193,9 @@ async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
     services = MatchServices(
         details=MatchDetails(db=db, clock=clock, regions=regions, live=live, remote=remote),
         matches=World(db).matches,
+        actions=Actions(
+            db=db, clock=clock, live=live, remote=remote, requests=ActionRequests(db, clock, Audit(db=db, clock=clock))
+        ),
         history=History(db=db, live=live, remote=remote),
         now_ms=clock.now_ms,
     )

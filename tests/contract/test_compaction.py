@@ -118,18 +118,6 @@ async def test_older_version_has_a_day_to_be_replaced(db: Database, harness: dat
         assert await compaction.compact(db, now_ms) == (on_sqlite if harness.is_sqlite else on_postgres)
 
 
-async def test_many_matches_are_compacted_page_by_page(db: Database) -> None:
-    await store_match(db, "srv_000")
-    count = compaction.PAGE_MATCHES + 3
-    columns = ", ".join(outbox.OutcomeRow.__struct_fields__[1:])
-    copy = (
-        f"INSERT INTO outcomes (server_id, {columns}) SELECT :id, {columns} FROM outcomes WHERE server_id = 'srv_000'"
-    )
-    await db.write([Statement(copy, {"id": f"srv_{number:03}"}) for number in range(1, count)])
-    assert await compact(db, ENDED_MS + 2 * DAY_MS) == count
-    assert len(await db.read("SELECT DISTINCT LENGTH(result) FROM outcomes")) == 1
-
-
 async def test_compacted_match_is_recomputed_and_compacted_again(db: Database) -> None:
     await store_match(db)
     await compact(db, ENDED_MS + 2 * DAY_MS)

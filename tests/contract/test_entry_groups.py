@@ -28,15 +28,6 @@ async def bodies(db: Database, server_id: str) -> list[tuple[int, bytes]]:
     return [(one.seq, one.body) for one in await raw_log.read_after(db, server_id, 0, limit=1_000)]
 
 
-async def test_entries_of_a_server_get_consecutive_numbers_in_their_order(db: Database) -> None:
-    first = await append_group(db, group(("srv_b", b"b1"), ("srv_a", b"a1"), ("srv_b", b"b2!"), ("srv_b", b"")))
-    assert first == [(1, 2), (1, 2), (2, 5), (3, 5)]
-    assert await append_group(db, group(("srv_b", b"b4"), ("srv_c", b"c"))) == [(4, 7), (1, 1)]
-    assert await bodies(db, "srv_b") == [(1, b"b1"), (2, b"b2!"), (3, b""), (4, b"b4")]
-    (stored,) = await raw_log.read_after(db, "srv_a", 0, limit=9)
-    assert (stored.kind, stored.received_ms, stored.headers) == ("log", 1, b'{"x":"1"}')
-
-
 async def test_a_group_continues_where_single_entries_ended(db: Database) -> None:
     await db.write(raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"one"))
     assert await append_group(db, group(("srv_1", b"two"))) == [(2, 6)]

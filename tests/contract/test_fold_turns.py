@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from functools import partial
 
 import pytest
 
@@ -67,26 +66,6 @@ async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database)
     await watching
     assert applied == [20, 20]
     assert len(seen) > 2, "others ran while the folds were in progress"
-
-
-async def test_other_work_runs_between_many_calls(db: Database) -> None:
-    turns, called, seen, is_done = FoldTurns(), list[int](), {0}, False
-
-    def parse(number: int) -> int:
-        time.sleep(TURN_S)
-        called.append(number)
-        return number
-
-    async def others() -> None:
-        while not is_done:
-            await asyncio.sleep(0)
-            seen.add(len(called))
-
-    watching = asyncio.create_task(others())
-    assert await asyncio.gather(*(turns.call(partial(parse, number)) for number in range(10))) == list(range(10))
-    is_done = True
-    await watching
-    assert len(seen) > 5, "others ran between most of them"
 
 
 async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) -> None:
@@ -166,17 +145,6 @@ async def test_turns_are_longer_if_others_keep_the_loop_busy(db: Database) -> No
 
     await asyncio.gather(turns.run([entry()] * 200, step), others())
     assert spent[0] > spent[1] / 8, "with turns of the usual length it would be a twelfth"
-
-
-async def test_run_ends_when_a_step_returns_false(db: Database) -> None:
-    seen: list[int] = []
-
-    def step(one: RawEntry) -> bool:
-        seen.append(one.seq)
-        return one.seq < 2
-
-    await FoldTurns().run([entry(1), entry(2), entry(3)], step)
-    assert seen == [1, 2]
 
 
 async def test_entry_in_progress_is_marked_and_cleared(db: Database) -> None:

@@ -243,16 +243,6 @@ async def test_lists_of_one_server_support_the_same_filters(db: Database) -> Non
     assert (await list_maps(db, ORG, named))[1] == expected_maps(matches, named)
 
 
-async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> None:
-    matches = played_matches(5, count=5)
-    await store(db, matches)
-    far = ListQuery(page=1_000_000_000, page_size=100)
-    assert await list_maps(db, ORG, far) == (len(expected_maps(matches, far)), [])
-    assert await list_series(db, ORG, far) == (len(expected_series(matches, far)), [])
-    for list_any in (list_maps, list_series):
-        assert await list_any(db, "org_unknown", ListQuery()) == (0, [])
-
-
 async def test_series_without_maps_is_listed(db: Database) -> None:
     match = match_history("srv_1")
     await store(db, [match])

@@ -367,17 +367,6 @@ async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Worl
     assert [entry.body for entry in await world.stored()][1:] == [b"b\n", b"b\n", b"*\n", b"*\n"]
 
 
-@pytest.mark.parametrize("line_break", [b"\n", b" "])
-async def test_command_longer_than_a_piece_is_overwritten_in_all_pieces(world: World, line_break: bytes) -> None:
-    command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "%s"\n'
-    words = line_break.join([b"sesame"] * 5_000)
-    assert await world.ingest.store_log("log-srv_1", (), command % words + LINE) is Receipt.STORED
-    bodies = [entry.body for entry in await world.stored()]
-    assert len(bodies) > 2
-    hidden = words.replace(b"sesame", b"*" * 6).replace(b" ", b"*")
-    assert b"".join(bodies) == command % hidden + LINE
-
-
 async def test_post_that_begins_with_a_timestamp_costs_no_read(world: World) -> None:
     for begin in (0, len(LINE), 5_000):
         assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + len(LINE)), LINE) is Receipt.STORED
@@ -450,15 +439,6 @@ async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: Wor
         assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.MATCH_ENDED
     assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG, EntryKind.ENDED]
     assert world.metrics.log_refused.value("ended") == 3
-
-
-async def test_end_of_a_match_is_cached_forever(world: World) -> None:
-    await world.end()
-    world.db.reads = 0
-    for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.MATCH_ENDED
-        world.clock.at_ms += 10 * OPEN_FOR_MS
-    assert world.db.reads == 1
 
 
 @databases.on_both

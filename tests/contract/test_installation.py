@@ -57,19 +57,6 @@ async def world(db: Database) -> World:
     return await World(db).set_up()
 
 
-async def test_empty_installation(world: World) -> None:
-    state = await world.installation.read()
-    assert (state.state, state.faults, state.warnings) == ("ready", (), ())
-    assert [(one.owner, one.matches, one.is_this) for one in state.processes] == [("me", 0, True)]
-    assert [(one.name, one.active_keys, one.live_matches) for one in state.organizations] == [
-        ("acme", 0, 0),
-        ("zeta", 0, 0),
-    ]
-    assert (state.callbacks_waiting, state.callbacks_given_up, state.stored_matches) == (0, 0, 0)
-    assert (state.oldest_log_at, state.oldest_event_at) == (None, None)
-    assert (state.raw_log_days, state.event_days, state.stream_days) == (30, 365, 7)
-
-
 async def test_matches_are_counted_by_process_and_organization(world: World) -> None:
     now_ms = world.clock.now_ms()
     for number, org_id in enumerate([world.acme, world.acme, world.zeta]):

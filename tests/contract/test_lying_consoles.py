@@ -146,13 +146,3 @@ async def test_static_server_rests_that_lies_only_when_its_match_is_over(db: Dat
         await world.cancel(notified=process)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         assert await slots_that_rest(db) == resting(FIRST)
-
-
-async def test_server_that_did_not_lie_does_not_rest(db: Database) -> None:
-    async with open_world(db, (FIRST,), kind=StaticRegion) as world:
-        process = world.start(installation=OURS)
-        await world.create(scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING)
-        await world.cancel(notified=process)
-        await world.outcome()
-        assert await slots_that_rest(db) == []

@@ -73,16 +73,6 @@ async def test_items_are_read_from_the_middle_of_batches(db: Database) -> None:
     assert await map_events.read_after(db, MAP, 2**53 - 1, limit=1_000) == []
 
 
-async def test_last_sequence_numbers_are_returned_per_map(db: Database) -> None:
-    await create_match(db)
-    assert await map_events.last_seqs(db, "srv_1") == {}
-    await write_batches(db, [2, 3])
-    assert await map_events.last_seqs(db, "srv_1") == {MAP: 5}
-    await write_batches(db, [1], of_map=map_id("srv_1", 2))
-    assert await map_events.last_seqs(db, "srv_1") == {MAP: 5, map_id("srv_1", 2): 1}
-    assert await map_events.last_seqs(db, "srv_2") == {}
-
-
 async def test_only_one_of_two_concurrent_appends_succeeds(replicas: databases.Replicas) -> None:
     db, peer = replicas
     last = 0
@@ -133,17 +123,6 @@ async def test_merged_batches_are_fewer_and_read_the_same(db: Database) -> None:
     for after in (0, 1, size - 1, size, size + 1, last - 1, last):
         expected = items(after + 1, min(last, after + 100))
         assert await map_events.read_after(db, MAP, after, limit=100) == expected
-
-
-async def test_items_added_after_a_merge_are_merged_next_time(db: Database) -> None:
-    await create_match(db)
-    last = await write_batches(db, [3, 4])
-    await map_events.compact(db, "srv_1")
-    for seq in range(last + 1, last + 4):
-        await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1)])
-    await map_events.compact(db, "srv_1")
-    assert await stored_batches(db) == [(1, last, 1), (last + 1, 3, 1)]
-    await assert_reads_are_slices(db, 1, last + 3)
 
 
 async def test_merging_does_not_affect_concurrent_reads(replicas: databases.Replicas) -> None:

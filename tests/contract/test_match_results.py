@@ -22,9 +22,7 @@ from tests.contract.test_matches import (
     READER,
     InterleavingDatabase,
     InterruptedDatabase,
-    UnavailableDatabase,
     World,
-    body,
 )
 from tests.vaults import VAULT
 
@@ -139,16 +137,3 @@ async def test_request_whose_commit_was_interrupted_can_be_repeated(world: World
         await World(InterruptedDatabase(world.db)).matches.cancel(OWNER, again.server_id)
     await world.matches.cancel(OWNER, again.server_id)
     assert await world.count("outcomes") == 1
-
-
-async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
-    matches = World(UnavailableDatabase()).matches
-    for work in (
-        matches.create(OWNER, body(), None),
-        matches.create(OWNER, body(), "once"),
-        matches.get(OWNER, "srv_1"),
-        matches.cancel(OWNER, "srv_1"),
-        matches.by_external_id(OWNER, "cup"),
-    ):
-        with pytest.raises(UnavailableError):
-            await work

@@ -407,6 +407,7 @@ def test_organization_stream_documents_every_event_and_no_end(document: OpenApiS
     event = operation["responses"]["200"]["content"][EVENT_STREAM]["schema"]["$ref"].rpartition("/")[2]
     items = schemas[event]["properties"]["data"]["contentSchema"]["$ref"].rpartition("/")[2]
     assert set(schemas[items]["discriminator"]["mapping"]) == {
+        "action",
         "gap",
         "map_ended",
         "map_live",

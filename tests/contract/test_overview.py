@@ -27,7 +27,7 @@ from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.test_access import START_MS
 from tests.contract.test_audited_acts import PERSON
-from tests.contract.test_remote_matches import create_match, expected_state, middle, remote_matches, store
+from tests.contract.test_remote_matches import create_match, remote_matches
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
@@ -135,16 +135,6 @@ async def test_second_tries_are_one_alert_if_several_matches_of_a_region_need_th
     found = await world.overview().cards("org_1")
     assert [one.group for one in found.cards] == [WallGroup.STARTING] * 2
     assert [(one.kind, one.count) for one in found.alerts] == [("tries", 2)]
-
-
-async def test_match_of_another_replica_is_read_from_its_log(world: World) -> None:
-    row = await world.create(**RUNNING)
-    entries = recorded().entries[: middle()]
-    await store(world.db, entries, row.id)
-    world.clock.at_ms = entries[-1].received_ms
-    (found,) = await world.matches(row.org_id)
-    expected = expected_state(entries)
-    assert (found.progress.phase, found.progress.round, found.is_followed) == (expected.phase, expected.round, True)
 
 
 async def test_number_of_logs_of_other_replicas_is_limited(world: World) -> None:

@@ -94,15 +94,6 @@ async def tamper(db: Database, name: str = "srv_1") -> None:
     )
 
 
-async def test_match_without_differences_is_unchanged(db: Database) -> None:
-    await store_match(db)
-    before = await contents(db, (*TABLES, *HISTORY))
-    for write in (False, True):
-        finding = await recompute_one(db, write=write)
-        assert finding == Finding(server_id="srv_1", verdict=Verdict.UNCHANGED, stats_version=1, differences=[])
-    assert await contents(db, (*TABLES, *HISTORY)) == before
-
-
 async def test_differences_are_listed_without_writing_them(db: Database) -> None:
     await store_match(db)
     right = json.loads((await stats(db)).players)[0]

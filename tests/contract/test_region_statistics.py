@@ -12,7 +12,6 @@ from matchpod.ports import Database
 from matchpod.service.identity.identifiers import new_server_id
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.statistics import DAY_MS, RegionDay, RegionStatistics, percentile
-from matchpod.storage.region_statistics import newest_matches
 from matchpod.storage.servers import ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
@@ -79,16 +78,6 @@ async def test_last_failure_is_the_one_that_ended_last(db: Database) -> None:
     assert us.last_failure == sentence(CancelReason.NO_CAPACITY, None)
     assert (eu.created, eu.failures, eu.last_failure_at_ms) == (3, 2, START_MS - 1)
     assert eu.last_failure == sentence(CancelReason.SERVER_FAILED, Failure.MAP_NOT_LOADED)
-
-
-async def test_older_matches_are_counted_but_not_returned(db: Database) -> None:
-    rows = [match(number, START_MS + number, bring_up_ms=number) for number in range(1, 8)]
-    await create(db, *rows, failed(9, START_MS, START_MS))
-    for org_id in ("org_1", None):
-        found = await newest_matches(db, org_id, since_ms=SINCE_MS, since_id="srv_", limit=3)
-        assert {(one.created, one.failed) for one in found} == {(8, 1)}
-        ours = sorted((one.created_at_ms, one.is_last_failure) for one in found)
-        assert ours == [(START_MS, True), *((START_MS + number, False) for number in (5, 6, 7))]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
-from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match
+from matchpod.service.match_log.replay import open_match
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.raw_log import RawEntry
@@ -116,29 +116,6 @@ def expected_state(entries: Sequence[RawEntry]) -> LiveState:
 def middle() -> int:
     """A number of entries after which the match is live."""
     return len(recorded().entries) * 3 // 4
-
-
-async def test_match_is_read_from_its_log(db: Database) -> None:
-    row = await create_match(db)
-    remote = remote_matches(db)
-    assert await remote.state(row) == expected_state([])
-    entries = recorded().entries
-    assert len(entries) > PAGE_ENTRIES or len(entries) > 10
-    await store(db, entries[: middle()])
-    assert await remote.state(row) == expected_state(entries[: middle()])
-    await store(db, entries[middle() :])
-    assert await remote.state(row) == expected_state(entries)
-    assert await remote.state(row) != expected_state([])
-
-
-async def test_long_log_is_read_in_pages(db: Database) -> None:
-    row = await create_match(db)
-    entries = recorded().entries[: 3 * PAGE_ENTRIES - 2]
-    await store(db, entries)
-    remote = remote_matches(db)
-    assert await remote.state(row) == expected_state(entries)
-    (cached,) = remote._cache.values()
-    assert cached.seq == len(entries)
 
 
 async def test_repeated_read_reads_only_new_entries(db: Database) -> None:

@@ -81,18 +81,6 @@ async def test_match_waits_until_another_installation_no_longer_uses_all_servers
         assert set(region.servers_at[FIRST].commands) == {LOG_LISTENERS}
 
 
-async def test_match_gets_the_server_that_no_other_installation_uses_at_once(db: Database) -> None:
-    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
-        use_elsewhere(world, FIRST)
-        world.start(installation=OURS)
-        await world.create(NAME, scenario="no_show")
-        row = await world.until_phase(ServerPhase.RUNNING, NAME)
-        assert [order.slot for order in world.region.orders] == [FIRST, SECOND]
-        assert (row.slot, row.tries, row.was_pending) == (SECOND, 0, False)
-        assert await slots.taken(db) == {"eu": {SECOND: NAME}}
-        assert region_of(world).servers_at[FIRST].commands == [LOG_LISTENERS]
-
-
 async def test_repeated_attempt_leaves_a_server_alone_that_another_installation_uses_by_now(db: Database) -> None:
     async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
         server = region_of(world).servers_at[FIRST]

@@ -162,18 +162,6 @@ async def test_no_server_is_silent_while_the_database_does_not_answer(db: Databa
         assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
 
 
-async def test_server_that_hangs_alone_is_lost(db: Database) -> None:
-    async with open_world(db) as world:
-        silent = await start_servers(world)
-        world.region.running["srv_2"].hang()
-        await world.until(lambda: silent.count("eu") == 1, "it is silent", step_ms=STEP_MS)
-        assert (await world.row("srv_2")).phase is ServerPhase.RUNNING
-        await world.until(lambda: silent.count("eu") == 0, "it is lost", step_ms=STEP_MS)
-        assert (await world.outcome("srv_2")).reason == CancelReason.SERVER_LOST
-        assert ((await world.row("srv_2")).error or "").startswith("no sign of life for ")
-        assert [(await world.row(name)).phase for name in ("srv_1", "srv_3")] == [ServerPhase.RUNNING] * 2
-
-
 async def test_people_are_warned_of_a_silent_server_while_its_console_is_still_asked(db: Database) -> None:
     async with open_world(db) as world:
         silent = world.start(intervals=Intervals(ask_s=120.0)).deps.regions.silent

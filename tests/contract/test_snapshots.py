@@ -15,16 +15,6 @@ from tests.contract.test_storage_servers import create, server
 harness = databases.harness
 
 
-async def test_snapshot_is_replaced_by_the_next(db: Database) -> None:
-    await create(db, server("srv_1", fence=3), server("srv_2", fence=3))
-    assert await snapshots.load(db, "srv_1") is None
-    await db.write(snapshots.save("srv_1", 3, Snapshot(7, b"\x00\xff seven")))
-    assert await snapshots.load(db, "srv_1") == Snapshot(7, b"\x00\xff seven")
-    await db.write(snapshots.save("srv_1", 3, Snapshot(9, b"nine")))
-    assert await snapshots.load(db, "srv_1") == Snapshot(9, b"nine")
-    assert await snapshots.load(db, "srv_2") is None
-
-
 async def test_snapshot_cannot_be_saved_after_the_lease_was_lost(db: Database) -> None:
     await create(db, server())
     (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
@@ -49,15 +39,6 @@ async def test_snapshot_is_not_saved_if_its_last_entry_is_no_longer_the_stored_o
     assert await snapshots.load(db, "srv_1") == Snapshot(1, b"right")
     with pytest.raises(NothingChangedError):
         await db.write(snapshots.save("srv_1", 7, Snapshot(1, b"lease lost", received_ms=10)))
-
-
-async def test_deleting_a_snapshot_keeps_those_of_other_matches(db: Database) -> None:
-    await create(db, server("srv_1"), server("srv_2"))
-    for name in ("srv_1", "srv_2"):
-        await db.write(snapshots.save(name, 0, Snapshot(1, name.encode())))
-    await db.write([snapshots.delete("srv_1"), snapshots.delete("srv_1"), snapshots.delete("srv_none")])
-    assert await snapshots.load(db, "srv_1") is None
-    assert await snapshots.load(db, "srv_2") == Snapshot(1, b"srv_2")
 
 
 async def test_newest_entry_number_survives_pruning(db: Database) -> None:

@@ -163,14 +163,6 @@ async def test_deep_pages_are_the_same_whether_days_are_skipped_or_not(db: Datab
             assert await all_ids(db, query, deep_offset) == expected(rows, query)
 
 
-async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> None:
-    await store(db, seed=9, count=5)
-    for query in (MatchListQuery(page=1_000_000_000), MatchListQuery(page=9, external_match_id="cup")):
-        total, rows = await list_matches(db, ORG, query)
-        assert (total > 0, rows) == (True, [])
-    assert await list_matches(db, "org_unknown", MatchListQuery()) == (0, [])
-
-
 @pytest.mark.parametrize("fence", [None, 0])
 async def test_match_that_ended_twice_is_counted_once(db: Database, fence: int | None) -> None:
     row = server(random.Random(1), 1)

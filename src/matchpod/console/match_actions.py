@@ -21,6 +21,7 @@ from matchpod.service.reading.match_details import MatchDetail
 ACTION_NOTICES: Final[Mapping[str, str]] = {
     **NOTICES,
     "canceled": "The match is canceled. Its server is being destroyed.",
+    "action-requested": "The action is requested. What becomes of it is in the list of actions.",
     "ruled": "The ruling counts from now on.",
     "ruling-withdrawn": "The ruling is withdrawn: what was played counts.",
     "overlay-ended": "The links to the overlay no longer work.",

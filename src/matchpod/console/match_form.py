@@ -212,7 +212,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
         "labels": _labels(values),
-        **{name: _number(values[name].strip()) for name in _NUMBERS},
+        **{name: read_number(values[name].strip()) for name in _NUMBERS},
     }
     return {
         name: value
@@ -247,7 +247,7 @@ def _labels(values: Mapping[str, str]) -> dict[str, str]:
 def _nested(values: Mapping[str, str], parent: AnyField, fields: Iterable[AnyField]) -> dict[str, object]:
     """Return the fields of an object that are filled in."""
     given = {field.name: values[_name(parent, field)].strip() for field in fields}
-    return {name: _YES_NO.get(value, _number(value)) for name, value in given.items() if value}
+    return {name: _YES_NO.get(value, read_number(value)) for name, value in given.items() if value}
 
 
 def _cvars(values: Mapping[str, str]) -> str:
@@ -257,7 +257,7 @@ def _cvars(values: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _number(text: str) -> int | float | str | None:
+def read_number(text: str) -> int | float | str | None:
     """Return a number; a text that is none is sent as it is, and gets the fault of the service."""
     if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+", text):
         return int(text)

@@ -18,10 +18,13 @@ from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.match_wording import announced
 from matchpod.console.page_updates import added, swapped
-from matchpod.console.rendering import fragment
+from matchpod.console.rendering import fragment, macro
+from matchpod.console.requested_actions import MAX_LINES as MAX_ACTION_LINES
+from matchpod.console.requested_actions import ActionForm, Choices, action_forms, action_lines
 from matchpod.core.model import MatchType
+from matchpod.core.server_status import ServerStatus
 from matchpod.core.stored.stored_json import StoredReader
-from matchpod.core.views.progress import PublicPhase, RosterPlayer, expected_roster
+from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, expected_roster
 from matchpod.core.views.result_shapes import StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import (
@@ -33,6 +36,8 @@ from matchpod.core.views.timeline_items import (
     SideSwapItem,
     TimelineItem,
 )
+from matchpod.service.actions.requests import Actions
+from matchpod.service.actions.views import MatchActionsView
 from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.service.reading.history import History
@@ -41,6 +46,7 @@ from matchpod.service.reading.match_head import ServerView
 from matchpod.service.reading.match_lists import MatchMap
 
 PARTS: Final = "match_parts.html"
+ACTION_PARTS: Final = "action_parts.html"
 MAX_LINES: Final = 300
 """Lines in the feed of a page; older ones are shown with their round."""
 PAGE: Final = 1_000
@@ -57,6 +63,7 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
 
     details: MatchDetails
     matches: Matches
+    actions: Actions
     history: History
     now_ms: Callable[[], int]
 
@@ -91,6 +98,9 @@ class MatchScreen:
         self._rounds: tuple[StoredRound, ...] = ()
         self._players: dict[str, StoredPlayer] = {}
         self._connect: str | None = None
+        self._actions_view = MatchActionsView(possible=(), restorable=(), items=())
+        self._who: dict[str, str] = {}
+        """The names of the keys and sessions that requested actions."""
         self._drawn: dict[str, tuple[object, bytes]] = {}
         """The fragments with the values they were drawn from."""
 
@@ -100,6 +110,18 @@ class MatchScreen:
         if self._match is None:
             raise RuntimeError("the match was not read yet")
         return self._match
+
+    @property
+    def has_actions(self) -> bool:
+        """True if an action was requested."""
+        return bool(self._actions_view.items)
+
+    def action_forms(self) -> tuple[ActionForm, ...]:
+        """The form of each action; none for members, and of a match whose state is not known."""
+        if not self._principal.may_create:
+            return ()
+        people = _choices(self.match, self._roster(self.match))
+        return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
 
     def part(self, name: str) -> Markup:
         """A fragment of the page."""
@@ -120,6 +142,7 @@ class MatchScreen:
         match = await services.details.get(self._principal, self._server_id)
         if match.progress is not None and self._connect is None:
             self._connect = connect_line(await services.matches.get(self._principal, self._server_id))
+        await self._read_actions(match)
         before = dict(self._seqs), set(self._complete), len(self._items)
         map_id = self._map_id
         try:
@@ -144,6 +167,15 @@ class MatchScreen:
 
     def everything(self) -> bytes:
         return b"".join(swapped(part) for part in (*self._parts.values(), self._feed()))
+
+    async def _read_actions(self, match: MatchDetail) -> None:
+        if match.status is ServerStatus.RUNNING and match.progress is None:
+            return  # its log cannot be read
+        services = self._services
+        self._actions_view = await services.actions.list(self._principal, self._server_id)
+        new = {one.requested_by for one in self._actions_view.items if one.requested_by} - self._who.keys()
+        if new:
+            self._who |= await services.details.actors(new)
 
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
         """Read the items that were added since the last time, of all maps that have begun."""
@@ -190,7 +222,7 @@ class MatchScreen:
         is_scored = settings.match_type is not MatchType.DEATHMATCH
         shown = match if progress is None else replace(match, progress=replace(progress, heard_ms=None))
         heard_ms = None if progress is None or progress.heard_ms is None else progress.heard_ms // 1000 * 1000
-        roster = _with_names(expected_roster(settings) if progress is None else progress.roster, self._players)
+        roster = self._roster(match)
         news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
             "ended": self._part("ended", news),
@@ -205,6 +237,8 @@ class MatchScreen:
             else b'<i id="strip"></i>',
             "roster": self._part("roster", roster_teams(match, roster), self._players, progress is not None),
             "actions": self._actions(match),
+            "act": self._act(match),
+            "requested": self._requested(match, roster),
             "lifecycle": self._lifecycle(spans_of(match)),
         }
 
@@ -232,6 +266,31 @@ class MatchScreen:
         return self._unless_same(
             "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_act)
         )
+
+    def _act(self, match: MatchDetail) -> bytes:
+        forms = () if match.has_ended else self.action_forms()
+        about = (match, team_names(match), score_of(match))
+
+        def draw() -> bytes:
+            address = f"/console/matches/{match.server_id}/actions"
+            return fragment(ACTION_PARTS, "forms", forms, address, macro(PARTS, "about", *about))
+
+        return self._unless_same("act", (forms, about[1:]), draw)
+
+    def _requested(self, match: MatchDetail, roster: list[RosterPlayer]) -> bytes:
+        people = {one.steam_id: one.name for one in self._players.values()}
+        people |= {one.steam_id: one.name for one in roster if one.name}
+        items = self._actions_view.items
+        lines = action_lines(items[:MAX_ACTION_LINES], team_names(match), people=people, who=self._who)
+        return self._unless_same(
+            "requested",
+            (lines, len(items)),
+            lambda: fragment(ACTION_PARTS, "requested", lines, len(items)),
+        )
+
+    def _roster(self, match: MatchDetail) -> list[RosterPlayer]:
+        listed = expected_roster(match.settings) if match.progress is None else match.progress.roster
+        return _with_names(listed, self._players)
 
     def _unless_same(self, name: str, values: object, draw: Callable[[], bytes]) -> bytes:
         before = self._drawn.get(name)
@@ -268,6 +327,18 @@ def connect_line(server: ServerView) -> str | None:
 def team_names(match: MatchDetail) -> tuple[str, str]:
     team1, team2 = match.settings.team1, match.settings.team2
     return (team1.name if team1 else None) or "Team 1", (team2.name if team2 else None) or "Team 2"
+
+
+def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
+    """Return the listed players as choices: each with their team, and whether they are on the server."""
+    names = dict(zip(Team, team_names(match), strict=True))
+    found = []
+    for player in roster:
+        words = [player.name or player.steam_id, *([names[player.team]] if player.team else [])]
+        if player.state is not PlayerState.CONNECTED:
+            words.append("not on the server")
+        found.append((player.steam_id, ", ".join(words)))
+    return tuple(found)
 
 
 def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterTeam]:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from matchpod.console.match_wording import finished_words, match_name, ruled, standing, waiting_words
+from matchpod.console.match_wording import action_label, finished_words, match_name, ruled, standing, waiting_words
 from matchpod.web.http.responses import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -165,5 +165,6 @@ def _templates() -> Environment:
         "standing": standing,
         "finished_words": finished_words,
         "ruled": ruled,
+        "action_label": action_label,
     }
     return environment

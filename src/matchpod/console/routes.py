@@ -109,6 +109,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("POST", "/console/matches/{serverId}/ruling", Who.MANAGER, match.rule),
+    Route("POST", "/console/matches/{serverId}/actions", Who.MANAGER, match.request_action),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     OpenRoute("GET", "/overlay/{token}", overlay.show),
     OpenRoute("GET", "/overlay/{token}/stream", overlay.stream, query=(PAGES,)),

@@ -15,7 +15,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import outbox, raw_log
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
-from tests.contract.console.test_form_faults import Elements
+from tests.contract.console.test_form_faults import Elements, check_faults
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -286,3 +286,96 @@ async def test_deathmatch_offers_only_that_it_is_void(site: ConsoleSite) -> None
     assert "No team: the match is void" in page
     assert ">Team 1</option>" not in page
     assert "Void by ruling" in (await site.follow(await rule(site, server_id, winner="none"), who=OWNER)).text
+
+
+async def running_match(site: ConsoleSite, **settings: Any) -> str:
+    """Create a match whose server runs, and which waits for its players."""
+    server_id = await new_match(site, **settings)
+    change = "UPDATE servers SET phase = 'running', status = 'running' WHERE id = :id"
+    await site.resources.db.write([Statement(change, {"id": server_id})])
+    return server_id
+
+
+async def request_action(
+    site: ConsoleSite, server_id: str, action: str, who: str = ADMIN, **fields: str
+) -> httpx.Response:
+    form = {"action-type": action, **fields}
+    return await site.request("POST", f"/console/matches/{server_id}/actions", who=who, form=form)
+
+
+async def test_requested_action_is_listed_with_who_asked_for_it(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    done = await request_action(site, server_id, "say", text=" Welcome to all ", reason=EVIL, by="Eva")
+    page = await site.follow(done, who=ADMIN)
+    assert "The action is requested." in page.text
+    assert '<b class="chip warn">Say: requested</b>' in page.text
+    listed = page.text[page.text.index('id="requested"') :]
+    assert "<b>Say</b>: <bdi>Welcome to all</bdi>" in listed
+    assert f"with <bdi>{site.keys[ADMIN].view.prefix}…</bdi> by <bdi>Eva</bdi>" in listed
+    assert "&lt;img src=x onerror=alert(1)&gt;" in listed
+    assert [one[0] for one in await audit(site) if one[1] == server_id] == ["match_created", "action_requested"]
+
+
+async def test_actions_that_are_not_possible_say_why(site: ConsoleSite) -> None:
+    page = await site.request("GET", f"/console/matches/{await new_match(site)}", who=OWNER)
+    assert "The server of the match is not running yet." in page.text
+    assert 'id="act-say"' not in page.text
+    server_id = await running_match(site)
+    page = await site.request("GET", f"/console/matches/{server_id}", who=OWNER)
+    elements = Elements(page.text)
+    possible = ["say", "kick", "addPlayer", "removePlayer", "replacePlayer", "extendJoin"]
+    assert elements.ids("class", "action") == [f"act-{one}" for one in possible]
+    assert elements.ids("class", "action impossible") == ["act-pause", "act-unpause", "act-restore", "act-start"]
+    assert "Not possible now: No map is live yet: the match waits for its players." in page.text
+    refused = await request_action(site, server_id, "pause", reason="a cable")
+    assert refused.status_code == 409
+    assert "No map is live yet: the match waits for its players." in refused.text[: refused.text.index('id="act"')]
+    assert Elements(refused.text).ids("autofocus") == ["faults"]
+    assert 'value="a cable"' in refused.text
+
+
+async def test_faults_of_an_action_are_shown_at_its_fields(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    answer = await request_action(site, server_id, "say", text="quit; exit", by="x" * 101)
+    assert answer.status_code == 400
+    check_faults(answer.text, ["again-text", "again-by"])
+    assert 'value="quit; exit"' in answer.text
+    other = await request_action(site, server_id, "removePlayer", steamId="other", steamIdOther="ann")
+    check_faults(other.text, ["again-steamIdOther"])
+    unknown = await request_action(site, server_id, "surrender")
+    assert unknown.status_code == 400
+
+
+async def test_people_and_rounds_are_offered_by_name(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    form = page[page.index('id="act-replacePlayer"') : page.index('id="act-extendJoin"')]
+    assert 'value="76561198000000001">76561198000000001, Reds &amp; Co, not on the server</option>' in form
+    form = page[page.index('id="act-addPlayer"') : page.index('id="act-removePlayer"')]
+    assert 'value="coach1">coach of Reds &amp; Co</option>' in form
+    assert 'value="player"' not in form
+    answer = await request_action(site, server_id, "addPlayer", steamId="STEAM_0:0:1", **{"as": "spectator"})
+    page = (await site.follow(answer, who=ADMIN)).text
+    assert "<bdi>76561197960265730</bdi>, <bdi>spectator</bdi>" in page
+
+
+async def test_member_sees_what_was_requested_and_no_forms(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    for who, status in ((MEMBER, 403), (STRANGER, 403), (OWNER, 303)):
+        assert (await request_action(site, server_id, "say", who, text="hello")).status_code == status, who
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+    assert "<b>Say</b>: <bdi>hello</bdi>" in page
+    assert site.keys[OWNER].view.prefix not in page[page.index('id="requested"') :]
+    assert f"{server_id}/actions" not in page
+
+
+async def test_actions_of_an_ended_match_are_shown_and_no_forms(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    await request_action(site, server_id, "say", text="hello")
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "The match ended before this was done." in page
+    assert 'id="act-' not in page
+    late = await request_action(site, server_id, "say", text="late")
+    assert late.status_code == 409
+    assert "The match has ended." in late.text

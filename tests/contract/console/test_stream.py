@@ -105,14 +105,3 @@ async def test_pages_of_another_session_are_not_followed(site: ConsoleSite) -> N
     assert (await site.request("HEAD", path, who=STRANGER)).status_code == 401
     answer = await site.request("GET", path, headers={"Accept": "text/event-stream"})
     assert answer.status_code == 401
-
-
-async def test_log_in_keeps_address_and_query(site: ConsoleSite) -> None:
-    asked = "/console/matches?status=running&externalMatchId=a%26b"
-    to_login = (await site.request("GET", asked)).headers["location"]
-    found = await site.request("GET", to_login, who=OWNER)
-    assert (found.status_code, found.headers["location"]) == (303, asked)
-    to_wall = await site.request("GET", "/console/login?next=/console%3Fsearch=x", who=OWNER)
-    assert to_wall.headers["location"] == "/console?search=x"
-    long = (await site.request("GET", f"/console/matches?search={'%20' * 1200}")).headers["location"]
-    assert (await site.request("GET", long, who=OWNER)).headers["location"] == "/console/matches"

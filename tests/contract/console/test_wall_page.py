@@ -116,17 +116,6 @@ async def test_all_of_a_group_are_acknowledged_at_once_but_none_that_was_not_sho
     assert card(text, later)
 
 
-async def test_members_see_the_match_but_no_button(site: ConsoleSite) -> None:
-    server_id = await create_ended(site)
-    text = await read_wall(site, MEMBER)
-    assert card(text, server_id)
-    assert '<div class="read-only"' in text
-    assert '<div class="read-only"' not in await read_wall(site, OWNER)
-    response = await site.request("POST", "/console/acknowledge", who=MEMBER, form={"servers": server_id})
-    assert response.status_code == 403
-    assert card(await read_wall(site), server_id)
-
-
 @pytest.mark.parametrize(
     "form",
     [

@@ -148,14 +148,14 @@
   }
 
   // Parts of a form that belong to one choice are shown with it.
-  function formParts() {
-    for (const part of document.querySelectorAll("[data-shown-by]")) {
-      const field = document.getElementById(part.dataset.shownBy);
+  function formParts(root) {
+    for (const part of root.querySelectorAll("[data-shown-by]")) {
+      const field = document.getElementById(part.dataset.shownBy) ?? root.getElementById(part.dataset.shownBy);
       part.hidden = !part.dataset.shownFor.split(" ").includes(field.value);
     }
   }
 
-  function dress(root) { prepare(root); run(root); filter(root); feedFilter(root); }
+  function dress(root) { prepare(root); formParts(root); run(root); filter(root); feedFilter(root); }
 
   function updated() { openNext(); shortenFeed(); acknowledgeShown(); alarm(); }
 
@@ -177,7 +177,6 @@
     live = new LivePage({ prepare: dress, updated, isInUse });
     dress(document);
     updated();
-    formParts();
     rememberSound();
     confirmations();
     setInterval(() => run(document), 1000);
@@ -189,7 +188,7 @@
         keepSearch(event.target);
       } else if (event.target.form?.method === "post") isTyped = true;
     });
-    document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(); });
+    document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(document); });
     document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(document); });
     document.addEventListener("click", async (event) => {
       const button = event.target.closest("[data-copy]");

@@ -17,14 +17,19 @@ from matchpod.console.match_view import MatchScreen, MatchServices, team_names
 from matchpod.console.match_wording import REASONS
 from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import HEADERS, NOT_STORED
+from matchpod.console.requested_actions import ActionForm, Rejection, read_body
+from matchpod.console.requested_actions import read_given as read_action
+from matchpod.console.requested_actions import with_faults as with_action_faults
 from matchpod.console.ruling_form import read_given, ruling_form, with_faults
 from matchpod.console.visit import Visit
 from matchpod.core.errors import (
+    ActionNotPossibleError,
     InvalidParamsError,
     MatchpodError,
     NotFoundError,
     ServerNotRunningError,
 )
+from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.web.handlers.matches import log_response
@@ -35,6 +40,8 @@ KIND: Final = "match"
 
 _Rejected = tuple[Mapping[str, str], InvalidParamsError]
 """What was typed into the form of a ruling, and why it was rejected."""
+_NotAccepted = tuple[Mapping[str, str], Rejection]
+"""What was typed into the form of an action, and why it was not accepted."""
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
 
@@ -72,6 +79,21 @@ async def rule(visit: Visit) -> Response:
     return visit.done(f"/console/matches/{server_id}", "ruled")
 
 
+async def request_action(visit: Visit) -> Response:
+    """Request an action on a running match; show its page with the form again if that is not accepted."""
+    server_id, given = visit.call.params[0], read_action(await visit.form())
+    body = msgspec.json.encode(read_body(given))
+    try:
+        await visit.deps.services.actions.request(visit.principal, server_id, body, None)
+    except (InvalidParamsError, ActionNotPossibleError) as exc:
+        if given["type"] not in tuple(ActionType):
+            raise
+        return await _page(visit, not_accepted=(given, exc))
+    with suppress(MatchpodError):  # it is requested; the page follows within a second
+        await (await broadcast_of(visit, server_id)).refresh()
+    return visit.done(f"/console/matches/{server_id}", "action-requested")
+
+
 async def result(visit: Visit) -> Response:
     """Return the result as JSON, as in the callback."""
     found = await visit.deps.services.records.result(visit.principal, visit.call.params[0])
@@ -88,18 +110,20 @@ async def _page(
     visit: Visit,
     *,
     revealed: Revealed | None = None,
-    rejected: tuple[Mapping[str, str], InvalidParamsError] | None = None,
+    rejected: _Rejected | None = None,
+    not_accepted: _NotAccepted | None = None,
 ) -> Response:
     broadcast, view = await _viewed(visit)
     match = view.match
     form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
     if form is not None and rejected is not None:
         form = with_faults(form, *rejected)
+    error = (rejected or not_accepted or (None, None))[1]
     asked = visit.query().get("round", "")
     shown_round = int(asked) if _ROUND.fullmatch(asked) else 0
     return visit.page(
         "match.html",
-        status=200 if rejected is None else rejected[1].status,
+        status=200 if error is None else error.status,
         notices=ACTION_NOTICES,
         m=match,
         view=view,
@@ -110,6 +134,7 @@ async def _page(
         created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
         result=await result_of(visit, match) if match.has_ended else None,
         form=form,
+        again=None if not_accepted is None else _again(view, *not_accepted),
         rulings=await visit.deps.details.rulings(visit.principal, match.server_id)
         if match.has_ended and visit.may_act
         else (),
@@ -121,6 +146,12 @@ async def _page(
         board=BOARD,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
     )
+
+
+def _again(view: MatchScreen, given: Mapping[str, str], error: Rejection) -> ActionForm:
+    """Return the form of an action that was not accepted, as it was sent."""
+    form = next(form for form in view.action_forms() if form.type == given["type"])
+    return with_action_faults(form, given, error)
 
 
 async def _viewed(visit: Visit) -> tuple[Broadcast, MatchScreen]:
@@ -135,7 +166,11 @@ async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
     """Return the broadcast of a match; ForbiddenError or NotFoundError if the person may not see it."""
     deps, principal = visit.deps, visit.principal
     services = MatchServices(
-        details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
+        details=deps.details,
+        matches=deps.services.matches,
+        actions=deps.services.actions,
+        history=deps.services.history,
+        now_ms=deps.now_ms,
     )
     # People with the same rights in the same organization see the same page.
     owner = f"{principal.org_id} {principal.audience}"

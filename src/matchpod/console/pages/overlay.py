@@ -44,7 +44,11 @@ async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
 
 async def _broadcast(deps: ConsoleDeps, overlay: Overlay) -> Broadcast:
     services = MatchServices(
-        details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
+        details=deps.details,
+        matches=deps.services.matches,
+        actions=deps.services.actions,
+        history=deps.services.history,
+        now_ms=deps.now_ms,
     )
     reader = Principal(
         org_id=overlay.org_id, key_id="overlay", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ})

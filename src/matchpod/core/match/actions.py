@@ -179,6 +179,8 @@ class ActionField(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     text: str
+    is_of_match: bool = False
+    """True for a person who is in the match already: forms offer those."""
 
 
 class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +204,8 @@ class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
 
 _WARMUP, _STARTING, _LIVE, _BETWEEN, _ = MatchPhase
 _OPEN: Final = (_WARMUP, _STARTING, _LIVE, _BETWEEN)
-_STEAM_ID: Final = ActionField(name="steamId", text="The 64-bit id of the player.")
+_STEAM_ID: Final = ActionField(name="steamId", text="The 64-bit id of the player.", is_of_match=True)
+_NEW: Final = msgspec.structs.replace(_STEAM_ID, is_of_match=False)
 _ROLE: Final = ActionField(
     name="as",
     text="`team1`, `team2`, `spectator`, `coach1` or `coach2`; `player` in a match without teams.",
@@ -259,7 +262,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
             text="List one more person: a player, a spectator or a coach.",
             done="the plugin has listed them; at once on a server without the plugin",
             phases=_OPEN,
-            fields=(_STEAM_ID, _ROLE),
+            fields=(_NEW, _ROLE),
             needs_roster=True,
         ),
         ActionRule(
@@ -278,7 +281,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
             done="the plugin has listed the new one and the other one is off the server",
             phases=_OPEN,
             fields=(
-                ActionField(name="out", text="The 64-bit id of the person who leaves."),
+                ActionField(name="out", text="The 64-bit id of the person who leaves.", is_of_match=True),
                 ActionField(name="in", text="The 64-bit id of the person who takes the place."),
             ),
             needs_roster=True,

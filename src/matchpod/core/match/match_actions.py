@@ -68,8 +68,6 @@ _PHASES: Final = {
     MatchPhase.OVER: _OVER,
 }
 
-_WITHOUT_TEAMS: Final = (RosterRole.PLAYER, RosterRole.SPECTATOR)
-
 
 class MatchActions(MatchAlarms, kw_only=True):
     """The state of a match, with the actions on it."""
@@ -142,9 +140,9 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def _add_obstacle(self, action: ActionRequest) -> Obstacle | None:
         role = action.role or RosterRole.PLAYER
-        if (role in _WITHOUT_TEAMS) is self.settings.match_type.has_series and role is not RosterRole.SPECTATOR:
-            names = "team1, team2, spectator, coach1 or coach2" if role is RosterRole.PLAYER else "spectator"
-            return Obstacle(text=f"In this match `as` can be {names}.")
+        *first, last = possible = RosterRole.of_match(self.settings.match_type)
+        if role not in possible:
+            return Obstacle(text=f"In this match `as` can be {', '.join(first)} or {last}.")
         if self.roster.role_of(action.steam_id or "") is not None:
             return _LISTED
         return _FULL if len(self.roster.roles) >= MAX_LISTED_PLAYERS else None

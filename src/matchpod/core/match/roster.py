@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from cs2_protocol.game import PlayerId, Team
-from matchpod.core.model import GameSettings
+from matchpod.core.model import GameSettings, MatchType
 
 
 class RosterRole(StrEnum):
@@ -34,9 +34,17 @@ class RosterRole(StrEnum):
     @property
     def plays(self) -> bool:
         """True for players, who are awaited and counted."""
-        return self in (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
+        return self in _PLAYERS
+
+    @staticmethod
+    def of_match(match_type: MatchType) -> tuple[RosterRole, ...]:
+        """Return the roles that people can have in matches of a type."""
+        if not match_type.has_series:
+            return RosterRole.PLAYER, RosterRole.SPECTATOR
+        return tuple(role for role in RosterRole if role is not RosterRole.PLAYER)
 
 
+_PLAYERS: Final = (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
 _TEAMS: Final = {RosterRole.TEAM1: Team.TEAM1, RosterRole.TEAM2: Team.TEAM2}
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from cs2_protocol.game import Team
 from matchpod.core.faults import FaultCode, FieldPath
 from matchpod.core.match.actions import ACTIONS, ActionRequest, ActionType
 from matchpod.core.match.roster import RosterRole
 from matchpod.core.requests import field_rules as rules
-from matchpod.core.requests import text_rules
+from matchpod.core.requests import ruling_request, text_rules
 from matchpod.core.requests.json_fields import AnyField, Faults, Fields, RequestField
 
 ACTION_ID: Final = r"action_[0-9a-z]{26}"
@@ -48,8 +50,10 @@ AS: Final = RequestField(
     rule=rules.choice(RosterRole),
     meaning="`addPlayer`: their role; `player` in a match without teams.",
 )
-OUT: Final = RequestField(name="out", label="Out", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
-IN: Final = RequestField(name="in", label="In", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place.")
+OUT: Final = RequestField(name="out", label="Who leaves", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
+IN: Final = RequestField(
+    name="in", label="Who takes the place", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place."
+)
 SECONDS: Final = RequestField(
     name="seconds",
     label="Seconds",
@@ -57,18 +61,12 @@ SECONDS: Final = RequestField(
     meaning="`extendJoin`: how much longer.",
 )
 WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Team), meaning="`forfeit`: who wins.")
-REASON: Final = RequestField(
-    name="reason",
-    label="Reason",
-    rule=rules.text(text_rules.reason_fault, longest=text_rules.MAX_REASON, format="reason"),
-    meaning="Why, for people: trimmed, without control, format and line-separator characters.",
-)
-BY: Final = RequestField(
-    name="by",
-    label="By",
-    rule=rules.text(text_rules.person_fault, longest=text_rules.MAX_PERSON, format="person"),
+BY: Final = replace(
+    ruling_request.BY,
+    label="Who asked for it",
     meaning="The person at your platform who asked for it; the same rules.",
 )
+REASON: Final = ruling_request.REASON
 
 VALUES: Final[tuple[AnyField, ...]] = (ROUND, TEXT, STEAM_ID, AS, OUT, IN, SECONDS, WINNER)
 """The fields that depend on the type."""

@@ -31,7 +31,7 @@ from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.match_progress import LiveState, MatchProgress, progress_of
-from matchpod.core.views.progress import Stays, WaitingFor, next_deadline, public_phase
+from matchpod.core.views.progress import Stays, WaitingFor, next_deadline
 from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline_items import KillItem, TimelineItem
 from matchpod.core.views.timeline_writer import MapItem
@@ -39,7 +39,6 @@ from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
-from matchpod.ports import Value
 from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind, read_action_body
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -326,10 +325,6 @@ class Fold(msgspec.Struct):
     def state(self) -> LiveState:
         """What callers see of the match."""
         return LiveState.of(self.progress(), msgspec.json.encode(live_match(self.match)))
-
-    def columns(self) -> dict[str, Value]:
-        """The columns of the row that follow the match, for lists and for other processes."""
-        return {"match_phase": public_phase(self.match)}
 
     def progress(self) -> MatchProgress:
         return progress_of(

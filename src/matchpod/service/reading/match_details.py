@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -175,6 +175,12 @@ class MatchDetails:
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
         names = await actor_names(self._db, [row.created_by])
         return names.get(row.created_by or "", "")
+
+    @unavailable_on_outage
+    async def actors(self, actors: Iterable[str]) -> dict[str, str]:
+        """How keys and sessions are called, by id; the caller has checked who may see it."""
+        found = set(actors)
+        return {actor: actor for actor in found} | await actor_names(self._db, found)
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None

@@ -205,13 +205,14 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
 
 
 def _link(name: str, operations: Mapping[str, Endpoint]) -> Schema:
-    """Return a link to an operation by the id in its path, which the response has too."""
+    """Return a link to an operation by the last id in its path, which the response has too; the request has others."""
     operation, place = _LINKED.get(name, (name, ""))
     target = operations[operation]
-    parameter = next(parameter.name for parameter in target.parameters if parameter.place == "path")
+    *outer, last = (parameter.name for parameter in target.parameters if parameter.place == "path")
     id_field = "serverId" if target.path.startswith("/api/v1/servers/") else "id"
-    field = id_field if parameter in ("id", "mapId") else parameter
-    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{place}{field}"}}
+    field = id_field if last in ("id", "mapId") else last
+    given = {parameter: f"$request.path.{parameter}" for parameter in outer}
+    return {"operationId": operation, "parameters": {**given, last: f"$response.body#/{place}{field}"}}
 
 
 def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:

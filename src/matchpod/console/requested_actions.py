@@ -1,0 +1,251 @@
+"""Show the actions on a match: a form for each, made from the table `ACTIONS`, and what became of those requested.
+
+A form makes the body that a caller of the API would send, and the service validates it and says what is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.game import Team
+from matchpod.console.filters import storable
+from matchpod.console.match_form import read_number
+from matchpod.console.roster_text import FORMATS, read_roster
+from matchpod.core.errors import ActionNotPossibleError, InvalidParamsError
+from matchpod.core.match.actions import ACTIONS, ActionField, ActionState, ActionType
+from matchpod.core.match.roster import RosterRole
+from matchpod.core.model import GameSettings
+from matchpod.core.requests import action_request as request
+from matchpod.service.actions.views import ActionView, MatchActionsView, PossibleAction
+
+MAX_LINES: Final = 100
+"""Requested actions on a page, the newest."""
+OTHER: Final = "other"
+"""The choice of a person who is not offered; their SteamID is in a field of its own."""
+
+TYPE: Final = "action-type"
+"""The name of the type in forms: a field with the name of a property of forms would hide it from scripts."""
+
+_FIELDS: Final = {field.name: field for field in request.FIELDS}
+_COMMON: Final = (request.REASON.name, request.BY.name)
+_PEOPLE: Final = (request.STEAM_ID.name, request.OUT.name, request.IN.name)
+_NAMES: Final = (*_FIELDS, *(name + OTHER.capitalize() for name in _PEOPLE))
+
+Choices = tuple[tuple[str, str], ...]
+"""The value and the text of each choice."""
+Rejection = InvalidParamsError | ActionNotPossibleError
+"""Why a request was not accepted."""
+
+
+class ActionInput(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of a form; with `choices` one of these, or also another person."""
+
+    name: str
+    label: str
+    help: str = ""
+    choices: Choices = ()
+    is_number: bool = False
+    is_optional: bool = False
+    has_other: bool = False
+    max_length: int | None = None
+
+
+class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of an action, what was typed into it, and why that was rejected."""
+
+    type: ActionType
+    label: str
+    text: str
+    obstacle: str
+    """Why it is not possible now; empty if it is."""
+    inputs: tuple[ActionInput, ...]
+    given: Mapping[str, str] = MappingProxyType({})
+    faults: Mapping[str, str] = MappingProxyType({})
+    """By the name of the input, in their order in the form."""
+    general: tuple[str, ...] = ()
+
+    @property
+    def is_danger(self) -> bool:
+        """True if it ends the match."""
+        return self.type is ActionType.FORFEIT
+
+    @property
+    def first_fault(self) -> str:
+        """The first wrong input; empty if there is none."""
+        return next(iter(self.faults), "")
+
+    def summary(self, prefix: str) -> list[tuple[str, str, str]]:
+        """The wrong inputs: the id of each, its label and its fault."""
+        labels = {one.name: one.label for one in self.inputs}
+        return [
+            (prefix + name, labels[name.removesuffix(OTHER.capitalize())], fault) for name, fault in self.faults.items()
+        ]
+
+
+class ActionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested action as a line: what, how far it is, and who asked for it when."""
+
+    id: str
+    label: str
+    values: tuple[str, ...]
+    state: ActionState
+    detail: str
+    at: str
+    who: str
+    """The name of the key or `a link`; empty if the reader may not see it."""
+    by: str
+    reason: str
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+def action_forms(
+    actions: MatchActionsView, settings: GameSettings, names: tuple[str, str], people: Choices
+) -> tuple[ActionForm, ...]:
+    """Return the form of each action; `people` are those of the match, `names` those of the teams."""
+    return tuple(_form(one, actions, settings, names, people=people) for one in actions.possible)
+
+
+def _form(
+    possible: PossibleAction,
+    actions: MatchActionsView,
+    settings: GameSettings,
+    names: tuple[str, str],
+    *,
+    people: Choices,
+) -> ActionForm:
+    rule = ACTIONS[possible.type]
+    choices: dict[str, Choices] = {
+        request.ROUND.name: tuple((str(point.round), point.text) for point in reversed(actions.restorable)),
+        request.AS.name: tuple(
+            (role.value, role_words(role, names)) for role in RosterRole.of_match(settings.match_type)
+        ),
+        request.WINNER.name: tuple(zip(Team, names, strict=True)),
+    }
+    return ActionForm(
+        type=rule.type,
+        label=rule.label,
+        text=rule.text,
+        obstacle=possible.reason or "",
+        inputs=(
+            *(_input(one, people if one.is_of_match else choices.get(one.name, ())) for one in rule.fields),
+            *(_input(ActionField(name=name, text=""), (), is_optional=True) for name in _COMMON),
+        ),
+    )
+
+
+def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -> ActionInput:
+    known = _FIELDS[field.name]
+    schema = known.rule.schema
+    is_person = field.name in _PEOPLE
+    return ActionInput(
+        name=field.name,
+        label=known.label,
+        help="" if choices else f"{FORMATS}." if is_person else field.text,
+        choices=choices,
+        is_number=schema.get("type") == "integer",
+        is_optional=is_optional,
+        has_other=is_person and bool(choices),
+        max_length=msgspec.convert(schema.get("maxLength"), int | None),
+    )
+
+
+def read_given(form: Mapping[str, str]) -> dict[str, str]:
+    """Return what was typed, without whitespace at the ends."""
+    return {name: storable(form.get(TYPE if name == request.TYPE.name else name, "").strip()) for name in _NAMES}
+
+
+def read_body(given: Mapping[str, str]) -> dict[str, object]:
+    """Return the body that a caller of the API would send, without empty fields."""
+    wanted = _wanted(given["type"])
+    values = {name: _value(name, given[_place(name, given)]) for name in wanted}
+    return {"type": given["type"], **{name: value for name, value in values.items() if value not in ("", None)}}
+
+
+def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) -> ActionForm:
+    """Return the form with what was typed, and why it was rejected; it can be sent again."""
+    form = msgspec.structs.replace(form, given=given, obstacle="")
+    if isinstance(error, ActionNotPossibleError):
+        return msgspec.structs.replace(form, general=(str(error),))
+    faults = {str(fault.path): f"{fault.message}." for fault in error.faults}
+    names = [one.name for one in form.inputs]
+    return msgspec.structs.replace(
+        form,
+        faults={_place(name, given): faults[name] for name in names if name in faults},
+        general=tuple(f"{path} {text}".strip() for path, text in faults.items() if path not in names),
+    )
+
+
+def _wanted(action_type: str) -> tuple[str, ...]:
+    """Return the fields of an action; those that all have if there is none of this type."""
+    known = next((rule for rule in ACTIONS.values() if rule.type == action_type), None)
+    return (*(field.name for field in known.fields), *_COMMON) if known else _COMMON
+
+
+def _place(name: str, given: Mapping[str, str]) -> str:
+    """Return the input that has the value of a field."""
+    return name + OTHER.capitalize() if name in _PEOPLE and given[name] == OTHER else name
+
+
+def _value(name: str, text: str) -> object:
+    if name in _PEOPLE:
+        return next((listed.player for listed in read_roster(text)), "")
+    return read_number(text) if _FIELDS[name].rule.schema.get("type") == "integer" else text
+
+
+# --- what was requested -------------------------------------------------------------------------------------------
+
+
+def action_lines(
+    items: Iterable[ActionView], names: tuple[str, str], *, people: Mapping[str, str], who: Mapping[str, str]
+) -> tuple[ActionLine, ...]:
+    """Return requested actions as lines; `people` has the names of players, `who` those of keys and sessions."""
+    return tuple(
+        ActionLine(
+            id=one.action_id,
+            label=ACTIONS[one.type].label,
+            values=tuple(_values(one, names, people)),
+            state=one.state,
+            detail=one.detail or "",
+            at=one.requested_at,
+            who=who.get(one.requested_by or "", one.requested_by or ""),
+            by=one.by or "",
+            reason=one.reason or "",
+        )
+        for one in items
+    )
+
+
+def role_words(role: RosterRole, names: tuple[str, str]) -> str:
+    """Return a role in words."""
+    return {
+        RosterRole.TEAM1: f"player of {names[0]}",
+        RosterRole.TEAM2: f"player of {names[1]}",
+        RosterRole.COACH1: f"coach of {names[0]}",
+        RosterRole.COACH2: f"coach of {names[1]}",
+    }.get(role, role.value)
+
+
+def _values(action: ActionView, names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
+    """Return the fields of an action in words."""
+    if isinstance(action.round, int):
+        yield f"round {action.round}"
+    if isinstance(action.text, str):
+        yield action.text
+    if isinstance(action.steam_id, str):
+        yield people.get(action.steam_id, action.steam_id)
+    if isinstance(action.role, RosterRole):
+        yield role_words(action.role, names)
+    if isinstance(action.out, str):
+        yield f"out: {people.get(action.out, action.out)}"
+    if isinstance(action.in_, str):
+        yield f"in: {people.get(action.in_, action.in_)}"
+    if isinstance(action.seconds, int):
+        yield f"{action.seconds} s"
+    if isinstance(action.winner, Team):
+        yield names[0] if action.winner is Team.TEAM1 else names[1]
