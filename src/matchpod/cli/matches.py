@@ -279,7 +279,7 @@ def _print_page(page: MatchPage) -> None:
     rows = [
         (name, str(value))
         for name, value in fields.items()
-        if value is not None and not isinstance(value, (dict, list))
+        if value is not None and not isinstance(value, (dict, list, tuple))
     ]
     rows += [("label", f"{name}: {value}") for name, value in fields.get("labels", {}).items()]
     rows.append(("settings", bytes(page.settings).decode()))

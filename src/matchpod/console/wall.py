@@ -201,7 +201,7 @@ def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
 def label_names(cards: Sequence[WallCard], grouped_by: str = "") -> list[str]:
     """Return the names of all labels of these matches, and the one that they are grouped by."""
     names = {label.name for card in cards for label in card.shown_labels}
-    return sorted({*names, grouped_by} - {""}, key=str.casefold)
+    return sorted({*names, grouped_by} - {""}, key=lambda name: (name.casefold(), name))
 
 
 def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, list[WallCard]]]:

@@ -15,14 +15,8 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core import errors
 from matchpod.core.effects import CancelReason
-from matchpod.core.errors import (
-    ForbiddenError,
-    InvalidFieldsError,
-    NotFoundError,
-    RateLimitError,
-    ServerNotRunningError,
-)
 from matchpod.core.faults import FieldPath
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
@@ -52,18 +46,9 @@ from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.reading import match_head
 from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.reading.endings import build_ending, ending_of
-from matchpod.service.reading.match_head import (
-    IN_PROGRESS,
-    MatchView,
-    ServerView,
-    connect_command,
-    created_view,
-    match_view,
-    server_view,
-    visible_row,
-)
 from matchpod.service.reading.server_lists import ServersPage, server_items
 from matchpod.service.regions.regions import Regions
 from matchpod.service.request_keys import check_key, earlier_use, key_conflict, used_key
@@ -88,7 +73,7 @@ _log = logging.getLogger(__name__)
 class Creation(msgspec.Struct, frozen=True):
     """The server of a create request."""
 
-    server: ServerView
+    server: match_head.ServerView
     is_replayed: bool = False
     """True if an earlier request with the same idempotency key created it."""
 
@@ -169,7 +154,7 @@ class Matches:
         await self._read_request(decode_json(body), callback_private=await self._private_callbacks.are_allowed())
 
     @unavailable_on_outage
-    async def get(self, principal: Principal, server_id: str) -> ServerView:
+    async def get(self, principal: Principal, server_id: str) -> match_head.ServerView:
         """The server, with the live view of its match while it is running."""
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, found, "server")
@@ -219,11 +204,11 @@ class Matches:
             return await self._remote.state(await self._own_row(principal, row.id))
         return None
 
-    async def _view(self, principal: Principal, row: ServerSummary, state: LiveState | None) -> ServerView:
-        return server_view(
-            visible_row(row, principal.audience),
+    async def _view(self, principal: Principal, row: ServerSummary, state: LiveState | None) -> match_head.ServerView:
+        return match_head.server_view(
+            match_head.visible_row(row, principal.audience),
             rcon_password=self._rcon_password(principal, row),
-            ending=await ending_of(self._db, row.id, row) if row.has_ended else IN_PROGRESS,
+            ending=await ending_of(self._db, row.id, row) if row.has_ended else match_head.IN_PROGRESS,
             live=state,
             connect=self._connect(principal, row),
         )
@@ -232,7 +217,7 @@ class Matches:
     async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
         """The organization's servers, newest first."""
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
-        items = await server_items(self._db, [visible_row(row, principal.audience) for row in found])
+        items = await server_items(self._db, [match_head.visible_row(row, principal.audience) for row in found])
         return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
     @unavailable_on_outage
@@ -243,23 +228,23 @@ class Matches:
             return
         outcome = await outbox.outcome_of(self._db, row.id)
         if outcome is None or outcome.reason != CancelReason.CANCELED_BY_USER:
-            raise ServerNotRunningError("The match on this server has already ended and cannot be canceled.")
+            raise errors.ServerNotRunningError("The match on this server has already ended and cannot be canceled.")
 
     @unavailable_on_outage
-    async def by_external_id(self, principal: Principal, external_id: str) -> MatchView:
+    async def by_external_id(self, principal: Principal, external_id: str) -> match_head.MatchView:
         """The organization's newest match with this external id, with its result if it is finished."""
         if fault := external_id_fault(external_id):
-            raise InvalidFieldsError((fault.at(FieldPath(("externalMatchId",))),))
+            raise errors.InvalidFieldsError((fault.at(FieldPath(("externalMatchId",))),))
         row = await servers.newest_by_external_id(self._db, principal.org_id, external_id)
         if row is None:
             if await servers.external_id_exists(self._db, external_id):
-                raise ForbiddenError("The match with this externalMatchId belongs to another organization.")
-            raise NotFoundError("There is no match with this externalMatchId.")
+                raise errors.ForbiddenError("The match with this externalMatchId belongs to another organization.")
+            raise errors.NotFoundError("There is no match with this externalMatchId.")
         outcome = await outbox.outcome_of(self._db, row.id) if row.has_ended else None
         if outcome is None:
-            return match_view(row, result=None)
+            return match_head.match_view(row, result=None)
         ending = build_ending(row, outcome.callback_body if outcome.result is None else None)
-        return match_view(row, result=outcome.result if outcome.kind == MATCH_OVER else None, ending=ending)
+        return match_head.match_view(row, result=outcome.result if outcome.kind == MATCH_OVER else None, ending=ending)
 
     # --- creation -------------------------------------------------------------------------------------------------
 
@@ -291,7 +276,7 @@ class Matches:
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
-        return Creation(created_view(row, rcon_password=self._rcon_password(principal, row)))
+        return Creation(match_head.created_view(row, rcon_password=self._rcon_password(principal, row)))
 
     async def _read_request(self, decoded: object, *, callback_private: bool) -> MatchRequest:
         region = decoded.get("region") if isinstance(decoded, dict) else None
@@ -309,7 +294,7 @@ class Matches:
         """The current view of a server that an earlier request created."""
         row = await self._own_row(principal, server_id)
         ending = await ending_of(self._db, row.id, row)
-        view = created_view(row, rcon_password=self._rcon_password(principal, row), ending=ending)
+        view = match_head.created_view(row, rcon_password=self._rcon_password(principal, row), ending=ending)
         return Creation(view, is_replayed=True)
 
     def _new_row(
@@ -391,11 +376,11 @@ class Matches:
         if not principal.may_create or row.status is not ServerStatus.RUNNING:
             return None
         sealed = row.server_password
-        return connect_command(row, None if sealed is None else self._vault.open(sealed))
+        return match_head.connect_command(row, None if sealed is None else self._vault.open(sealed))
 
 
-def _too_many_live(limit: int | None) -> RateLimitError:
-    return RateLimitError(
+def _too_many_live(limit: int | None) -> errors.RateLimitError:
+    return errors.RateLimitError(
         f"This organization has {limit} matches that have not ended, its limit."
         " Retry when one has ended, or cancel one.",
         retry_after_s=LIVE_RETRY_S,

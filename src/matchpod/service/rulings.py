@@ -13,12 +13,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.errors import (
-    InvalidFieldsError,
-    MatchNotEndedError,
-    NotFoundError,
-    RulingTooLateError,
-)
+from matchpod.core import errors
 from matchpod.core.faults import stated_fault
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.history_query import read_server_id
@@ -110,7 +105,7 @@ class Rulings:
     ) -> Ruling:
         """Store a ruling on a match, which then counts. `actor` is named in the audit log, `key_id` in the ruling."""
         if request.winner is not RuledWinner.NONE and not has_ruled_teams(read_settings(row.settings)):
-            raise InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
+            raise errors.InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
         now_ms = self._check_time(row)
         self._limiter.acquire(row.org_id)
         ruling = Ruling(
@@ -143,7 +138,7 @@ class Rulings:
         """Withdraw the ruling that counts; the ones before it do not count again."""
         ruling = read_ruling(row.ruling)
         if row.ruling is None or ruling is None:
-            raise NotFoundError("There is no ruling on this match.")
+            raise errors.NotFoundError("There is no ruling on this match.")
         now_ms = self._check_time(row)
         self._limiter.acquire(row.org_id)
         changes = rulings.withdraw(row.id, ruling.id, row.ruling, at_ms=now_ms, by=key_id)
@@ -153,15 +148,17 @@ class Rulings:
         try:
             await self._write(row, [*changes, record], None, at_ms=now_ms)
         except NothingChangedError:
-            raise NotFoundError("The ruling was replaced or withdrawn meanwhile. Get the match to see it.") from None
+            raise errors.NotFoundError(
+                "The ruling was replaced or withdrawn meanwhile. Get the match to see it."
+            ) from None
 
     def _check_time(self, row: ServerRow) -> int:
         """Return the current time; raise an error if it is not one in which the match can be ruled."""
         now_ms = self._clock.now_ms()
         if not row.has_ended or row.ended_at_ms is None:
-            raise MatchNotEndedError("The match has not ended. It can be ruled once it has an outcome.")
+            raise errors.MatchNotEndedError("The match has not ended. It can be ruled once it has an outcome.")
         if now_ms > rulings_end_ms(row.ended_at_ms):
-            raise RulingTooLateError(f"The match ended more than {RULING_DAYS} days ago. Its rulings are final.")
+            raise errors.RulingTooLateError(f"The match ended more than {RULING_DAYS} days ago. Its rulings are final.")
         return now_ms
 
     async def _write(self, row: ServerRow, changes: Sequence[Statement], ruling: Ruling | None, *, at_ms: int) -> None:

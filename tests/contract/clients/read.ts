@@ -29,7 +29,8 @@ export function describeItem(item: Schemas["TimelineItem"]): string {
   }
 }
 
-const settings: Schemas["GameSettings"] = { matchType: "wingman", map: "de_vertigo", seriesFormat: "bo3" };
+const labels = { event: "finals", table: "4" };
+const settings: Schemas["GameSettings"] = { matchType: "wingman", map: "de_vertigo", seriesFormat: "bo3", labels };
 export const body: Schemas["CreateMatch"] = { region: "any-region", gameType: "cs2", gameSettings: settings };
 
 export async function read(baseUrl: string, externalMatchId: string, fetch: typeof globalThis.fetch): Promise<string> {
@@ -37,4 +38,16 @@ export async function read(baseUrl: string, externalMatchId: string, fetch: type
   const { data, error } = await client.GET("/api/v1/matches/{externalMatchId}", { params: { path: { externalMatchId } } });
   if (error !== undefined) return `${error.statusCode} ${error.error}`;
   return data.result === null ? "in progress" : describeResult(data.result);
+}
+
+export async function readFinals(baseUrl: string, fetch: typeof globalThis.fetch): Promise<string[]> {
+  const client = createClient<paths>({ baseUrl, fetch, headers: { Authorization: "Bearer key" } });
+  const listed = await client.GET("/api/v1/servers", { params: { query: { label: ["event:finals", "table:4"] } } });
+  const lines: string[] = [];
+  for (const { serverId, labels, simulated } of listed.data?.items ?? []) {
+    const { data, error } = await client.GET("/api/v1/servers/{id}/result", { params: { path: { id: serverId } } });
+    const text = error === undefined ? describeResult(data) : error.error;
+    lines.push(`${labels?.["table"]}: ${text}${simulated ? ", simulated" : ""}`);
+  }
+  return lines;
 }

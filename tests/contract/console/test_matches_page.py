@@ -214,3 +214,18 @@ async def test_pages_keep_their_filters_and_csv_has_all_pages(site: ConsoleSite)
     assert 'href="/console/matches.csv?region=sandbox&amp;pageSize=2"' in text
     assert len(await download(site, "region=sandbox&pageSize=2&page=2")) == 3
     assert "This page is past the end of the list." in await show(site, "page=9")
+
+
+async def test_labels_lead_to_the_matches_that_have_them(site: ConsoleSite) -> None:
+    labels = {"event": "cup & co", "formula": "=1+1"}
+    labeled = await site.create_match(gameSettings=settings(labels=labels))
+    await site.create_match(gameSettings=settings(labels={"event": "other"}))
+    (link,) = re.findall(
+        r'<a class="chip" href="/console/matches\?([^"]*)"><bdi>event: cup &amp; co</bdi>', await show(site)
+    )
+    text = await show(site, unescape(link))
+    assert listed(text) == [labeled]
+    assert 'value="event:cup &amp; co"' in text
+    (row,) = await download(site, unescape(link))
+    assert row["labels"] == "event: cup & co; formula: =1+1"
+    assert "must be the name of a label" in await show(site, "label=cup", status=400)

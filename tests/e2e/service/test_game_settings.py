@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.same_numbers import check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.game_server import execute
 from tests.e2e.service.read_history import read_history, read_page
 from tests.e2e.service.running_service import Json, RunningService, cvars, players, short_match
 
@@ -18,6 +19,7 @@ BO3 = {"seriesFormat": "bo3", "maps": ["de_nuke", "de_inferno"], "maxRounds": 2}
 
 MATCHES: dict[str, Json] = {
     "no-show": short_match(onNoShow="forfeit", joinSeconds=60, **BO3, customCvars=cvars(sim_absent=BLUE2)),
+    "left": short_match(onNoShow="forfeit", joinSeconds=60, **BO3, customCvars=cvars(30)),
     "none-complete": short_match(onNoShow="forfeit", joinSeconds=60, customCvars=cvars(sim_absent=f"{RED1},{BLUE1}")),
     "canceled": short_match(joinSeconds=60, customCvars=cvars(sim_absent=BLUE2)),
     "ready": short_match(autoStart=False, **BO3),
@@ -38,6 +40,8 @@ class Ended:
         for name, settings in MATCHES.items():
             created = service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
             self.ids[name] = created["serverId"]
+        live = service.wait_for(self.ids["left"], lambda found: found["phase"] == "live")
+        execute(live, f"sim_absent {BLUE2}")  # they do not come to the second map
 
     def callback(self, name: str) -> Json:
         """Wait for the end of a match and return the body of its callback."""
@@ -92,6 +96,17 @@ def test_no_show_becomes_a_win_of_the_team_that_is_complete(ended: Ended) -> Non
     assert (listed["seriesScore"], listed["maps"], listed["forfeit"]) == ({"team1": 0, "team2": 0}, [], True)
     assert read_history(ended.service, server_id).statuses == ["cancelled"] * 3
     assert "Round_Start" not in ended.log("no-show")
+
+
+def test_team_that_does_not_come_to_the_next_map_forfeits_the_series(ended: Ended) -> None:
+    result = ended.result("left")
+    (played,) = result["maps"]
+    score = (int(played["winner"] == "team1"), int(played["winner"] == "team2"))
+    assert (result["forfeit"], result["winner"], played["mapNumber"]) == (True, "team1", 1)
+    assert (result["team1"]["seriesScore"], result["team2"]["seriesScore"]) == score
+    history = read_history(ended.service, ended.released("left"))
+    assert history.series is not None
+    check_series_result(history.series, result)
 
 
 def test_match_is_canceled_if_no_team_is_complete_or_the_caller_asked_for_no_forfeit(ended: Ended) -> None:

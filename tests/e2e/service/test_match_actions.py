@@ -124,6 +124,7 @@ def test_each_action_once(service: RunningService, receiver: CallbackReceiver) -
     match.wait_for_round(3)
     match.wait_for_player(SUBSTITUTE)
     match.act("forfeit", winner="team2", reason="Team 1 has left", by="referee")
+    assert service.get(match.server_id)["endedAt"] is not None, "it is done when the match has ended, not before"
 
     body = match.callback()
     assert (body["eventType"], body["result"]["winner"], body["result"]["forfeit"]) == ("match_over", "team2", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable
 
@@ -123,6 +124,7 @@ def test_ended_match_is_shown_with_its_outcome_and_callback(busy: CommandRunner)
     assert "msg_1 to https://example.net/?key=***: given up" in page
     assert "status 500  12 ms" in page
     assert r"timeout\x1b[2J" in page
+    assert not re.search(r"^(maps|marks) ", page, re.MULTILINE), "each map has a line of its own"
     shown = json.loads(busy.output(app, "show", "srv_1", "--json"))
     assert shown["settings"] == {"map": "de_dust2"}
     assert (shown["server"]["phase"], shown["server"]["reason"]) == ("ended", "server_lost")

@@ -464,7 +464,7 @@ class Match(MatchActions, kw_only=True):
             CancelReason.INCOMPLETE_ROSTER,
             missing_players=self.presence.missing_of_created(),
             connected_players=self.presence.joined_of_created(),
-            absent_players=self.presence.absent() or self.presence.loading(),
+            absent_players=self.presence.not_here() if self.presence.absent() else self.presence.loading(),
         )
         return kicks + self._cancel(cancel, now_ms)
 

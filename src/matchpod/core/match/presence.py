@@ -130,6 +130,10 @@ class Presence(msgspec.Struct, kw_only=True):
         """Return the awaited players who are not connected, in roster order."""
         return tuple(player for player in self.awaited if player not in self.connected)
 
+    def not_here(self) -> tuple[PlayerId, ...]:
+        """Return the listed players who are not connected, awaited or not, in roster order."""
+        return tuple(player for player in self.roster.players if player not in self.connected)
+
     def loading(self) -> tuple[PlayerId, ...]:
         """Return the awaited players whose clients load the map, in roster order."""
         return tuple(player for player in self.awaited if self._loading_ms(player) is not None)

@@ -11,33 +11,10 @@ from msgspec import Meta
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.core.rulings import Ruling, RulingOrNull
+from matchpod.core.views import result_shapes as shapes
 from matchpod.core.views.leaderboard import LeaderboardPlayer
 from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo
-from matchpod.core.views.result_shapes import (
-    DETECTIONS,
-    MOST_KILLS_FIRST,
-    Duration,
-    Forfeited,
-    MapName,
-    MapNumber,
-    MissingRounds,
-    PlayedMapName,
-    SidesDecidedBy,
-    Team1Score,
-    Team1StartSide,
-    Team2Score,
-)
-from matchpod.service.reading.match_head import (
-    AbsentPlayers,
-    ConnectedPlayers,
-    EndedAt,
-    Ending,
-    ErrorSentence,
-    LogComplete,
-    MissingPlayers,
-    Reason,
-    ServerId,
-)
+from matchpod.service.reading import match_head
 from matchpod.service.row_views import view_of
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import ListedSeries
@@ -81,9 +58,9 @@ class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A map in a list of series."""
 
     id: Uuid
-    map_number: MapNumber
-    map_name: MapName
-    played_map_name: PlayedMapName
+    map_number: shapes.MapNumber
+    map_name: shapes.MapName
+    played_map_name: shapes.PlayedMapName
     status: CurrentStatus
     needed: Annotated[bool, Meta(description="Whether the series needs this map: not if it was decided before.")]
 
@@ -91,17 +68,17 @@ class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
     """A map of one series."""
 
-    team1_score: Team1Score
-    team2_score: Team2Score
+    team1_score: shapes.Team1Score
+    team2_score: shapes.Team2Score
     winner: Annotated[str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided.")]
     player_count: PlayerCount
     started_at: StartedAt
     finished_at: FinishedAt
-    duration: Duration
+    duration: shapes.Duration
     complete: CompleteIfKnown
-    missing_rounds: MissingRounds
-    team1_start_side: Team1StartSide
-    sides_by: SidesDecidedBy
+    missing_rounds: shapes.MissingRounds
+    team1_start_side: shapes.Team1StartSide
+    sides_by: shapes.SidesDecidedBy
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -109,7 +86,7 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     id: Uuid
     series_id: Annotated[str, Meta(description="The id of the series.")]
-    server_id: ServerId
+    server_id: match_head.ServerId
     server_name: ServerName
     format: Annotated[str, Meta(description="`bo1`, `bo3` or `bo5`.")]
     team1_name: Annotated[str, Meta(description="The first team.")]
@@ -123,19 +100,19 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str | None,
         Meta(description="When the last played map ended; null before, and briefly after a caller's cancel."),
     ]
-    duration: Duration
+    duration: shapes.Duration
     winner_team: Annotated[
         str | None, Meta(description="The name of the team that won; null if undecided, tied or cancelled.")
     ]
-    reason: Reason
-    ended_at: EndedAt
-    missing_players: MissingPlayers
-    connected_players: ConnectedPlayers
-    absent_players: AbsentPlayers
-    log_complete: LogComplete
-    error: ErrorSentence
+    reason: match_head.Reason
+    ended_at: match_head.EndedAt
+    missing_players: match_head.MissingPlayers
+    connected_players: match_head.ConnectedPlayers
+    absent_players: match_head.AbsentPlayers
+    log_complete: match_head.LogComplete
+    error: match_head.ErrorSentence
     ruling: RulingOrNull
-    forfeit: Forfeited = msgspec.UNSET
+    forfeit: shapes.Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
 
@@ -170,19 +147,19 @@ class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A map in a list."""
 
     id: Uuid
-    server_id: ServerId
+    server_id: match_head.ServerId
     server_name: ServerName
-    map: MapName
-    played_map_name: PlayedMapName
+    map: shapes.MapName
+    played_map_name: shapes.PlayedMapName
     game_mode: GameMode
     team1_name: Annotated[str | None, Meta(description="The first team; null in a deathmatch.")]
     team2_name: Annotated[str | None, Meta(description="The second team; null in a deathmatch.")]
-    team1_score: Team1Score
-    team2_score: Team2Score
+    team1_score: shapes.Team1Score
+    team2_score: shapes.Team2Score
     status: CurrentStatus
     started_at: StartedAt
     finished_at: FinishedAt
-    duration: Duration
+    duration: shapes.Duration
     player_count: PlayerCount
     ruling: RulingOfMatch
     labels: LabelsIfAny = msgspec.UNSET
@@ -193,16 +170,16 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     """A map with its players, as in the result of its match, and its anti-cheat detections."""
 
     series_id: SeriesOfMap
-    map_number: MapNumber
+    map_number: shapes.MapNumber
     winner: Annotated[
         str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided or cancelled, and in a deathmatch.")
     ]
     complete: CompleteIfKnown
-    missing_rounds: MissingRounds
-    team1_start_side: Team1StartSide
-    sides_by: SidesDecidedBy
-    players: Annotated[msgspec.Raw, MOST_KILLS_FIRST]
-    anti_cheat: Annotated[msgspec.Raw, DETECTIONS]
+    missing_rounds: shapes.MissingRounds
+    team1_start_side: shapes.Team1StartSide
+    sides_by: shapes.SidesDecidedBy
+    players: Annotated[msgspec.Raw, shapes.MOST_KILLS_FIRST]
+    anti_cheat: Annotated[msgspec.Raw, shapes.DETECTIONS]
     stats_version: Annotated[
         int, Meta(description="Starts at 1; increases by one each time an ended map is recomputed and differs.")
     ]
@@ -229,8 +206,8 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
     map_id: MapId
     series_id: SeriesOfMap
-    map_number: MapNumber
-    map_name: MapName
+    map_number: shapes.MapNumber
+    map_name: shapes.MapName
     status: CurrentStatus
     started_at: StartedAt
     finished_at: FinishedAt
@@ -244,18 +221,18 @@ class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     map_id: MapId
     series_id: SeriesOfMap
-    map_number: MapNumber
-    map_name: MapName
+    map_number: shapes.MapNumber
+    map_name: shapes.MapName
     status: CurrentStatus
     complete: CompleteIfKnown
-    missing_rounds: MissingRounds
+    missing_rounds: shapes.MissingRounds
     rounds: Annotated[
         msgspec.Raw, Meta(description="The rounds that are in the log, in order; the current one is the last.")
     ]
 
 
 def series_page(
-    query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]], marks: Mapping[str, Marks]
+    query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, match_head.Ending]], marks: Mapping[str, Marks]
 ) -> SeriesPage:
     """A page of series, each with its maps and how its match ended; `marks` are those of matches, by server id."""
     items = tuple(
@@ -272,7 +249,7 @@ def series_page(
     return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending, marks: Marks) -> SeriesDetail:
+def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: match_head.Ending, marks: Marks) -> SeriesDetail:
     """The view of a series with the scores of its maps, and how its match ended."""
     shown = tuple(map_view(row) for row in maps)
     return view_of(SeriesDetail, series, ending, marks, duration=series.duration_s, maps=shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,6 +21,7 @@ from matchpod.ports import (
     DatabaseUnavailableError,
     FleetError,
     NothingChangedError,
+    Statement,
 )
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize, is_final
@@ -58,20 +60,42 @@ _log = logging.getLogger(__name__)
 
 
 async def end_leased_match(
-    lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None = None, recorder: Recorder | None = None
+    lease: Lease,
+    deps: Deps,
+    outcome: Outcome,
+    *,
+    result: bytes | None = None,
+    recorder: Recorder | None = None,
+    earlier: Sequence[Statement] = (),
+    earlier_events: Sequence[bytes] = (),
 ) -> None:
-    """End the match; LeaseLostError if it has already ended or another process holds it."""
-    await lease.finish(_end(lease, deps, outcome, result=result, recorder=recorder))
+    """End the match; LeaseLostError if it has already ended or another process holds it.
+
+    What comes before its end, in the same transaction, are the statements `earlier`, and these events.
+    """
+    row, callback_id = lease.row, deps.new_callback_id()
+    final = None if recorder is None else recorder.final()
+
+    def build(events: Sequence[bytes]) -> list[Statement]:
+        end = partial(end_match, row, outcome, result=result, fence=row.fence, callback_id=callback_id)
+        return [*earlier, *end(final=final, earlier_events=[*events, *earlier_events])]
+
+    await lease.finish(_end(lease, deps, outcome, build=build, recorder=recorder))
 
 
-async def _end(lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None, recorder: Recorder | None) -> None:
+async def _end(
+    lease: Lease,
+    deps: Deps,
+    outcome: Outcome,
+    *,
+    build: Callable[[Sequence[bytes]], list[Statement]],
+    recorder: Recorder | None,
+) -> None:
     row = lease.row
-    build = partial(end_match, row, outcome, result=result, fence=row.fence, callback_id=deps.new_callback_id())
     if recorder is None:
-        await lease.write(build())
+        await lease.write(build(()))
     else:
-        final = recorder.final()
-        await recorder.end(lambda events: build(final=final, earlier_events=events), outcome.at_ms)
+        await recorder.end(build, outcome.at_ms)
     lease.lose()  # ending the match ended the lease
     label = outcome.reason or MATCH_OVER
     deps.metrics.matches_ended.inc(row.region, label)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, nullcontext, suppress
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -177,20 +178,21 @@ class _Runner:
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
-        if self._has_new_actions():
-            await self._save_actions()
         if outcome.is_finished:
             await self._wait_for_last_report()
+        # An action that ends the match is done when it has ended, and not before.
+        actions, events = await self._changed_actions()
+        end = partial(end_leased_match, self._lease, self._deps, earlier=actions, earlier_events=events)
         failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
         outcome = msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms(), failure=failure)
         result = self._fold.result() if outcome.is_finished else None
         try:
-            await end_leased_match(self._lease, self._deps, outcome, result=result, recorder=self._recorder)
+            await end(outcome, result=result, recorder=self._recorder)
         except (DatabaseError, LeaseLostError):
             raise
         except Exception:  # noqa: BLE001 - the history can be repaired later, the end of the match cannot wait
             self._history_failed()
-            await end_leased_match(self._lease, self._deps, outcome, result=result)
+            await end(outcome, result=result)
         for played in self._match.maps:
             if not played.is_complete:
                 self._deps.metrics.maps_incomplete.inc(self._lease.row.region)
@@ -444,6 +446,20 @@ class _Runner:
 
     async def _save_actions(self) -> None:
         """Write the rows of actions that have changed, and an event of the organization for each change."""
+        row, count = self._lease.row, len(self._match.action_changes)
+        statements, events = await self._changed_actions()
+        if statements:
+            try:
+                lines = organization_events.append(row.org_id, events, at_ms=self._deps.clock.now_ms())
+                await self._lease.write([*statements, *lines])
+            except BaseException:
+                self._action_rows = {}  # it is not known what was written
+                raise
+            self._deps.streams.organizations.wake()
+        self._actions_written = count
+
+    async def _changed_actions(self) -> tuple[list[Statement], list[bytes]]:
+        """The statements that write the actions that have changed, and the events of the organization for them."""
         row, now_ms, changes = self._lease.row, self._deps.clock.now_ms(), list(self._match.action_changes)
         new = changes[self._actions_written :]
         if any(change.action_id not in self._action_rows for change in new):
@@ -457,16 +473,7 @@ class _Runner:
             rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
             statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
             events.append(action_changed(row, record.action, change.state, detail=change.detail, at_ms=now_ms))
-        if statements:
-            fence = servers.check_fence(row.id, row.fence)
-            try:
-                lines = organization_events.append(row.org_id, events, at_ms=now_ms)
-                await self._lease.write([fence, *statements, *lines])
-            except BaseException:
-                self._action_rows = {}  # it is not known what was written
-                raise
-            self._deps.streams.organizations.wake()
-        self._actions_written = len(changes)
+        return [servers.check_fence(row.id, row.fence), *statements] if statements else [], events
 
     def _snapshot(self) -> snapshots.Snapshot:
         return snapshots.Snapshot(self._live.seq, self._fold.dump(), self._live.received_ms)

@@ -5,12 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.core.errors import (
-    ActionNotPossibleError,
-    IdempotencyConflictError,
-    NotFoundError,
-    PayloadTooLargeError,
-)
+from matchpod.core import errors
 from matchpod.service.actions.views import ActionView, MatchActionsView
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.web.endpoint import Endpoint, Tag
@@ -19,7 +14,7 @@ from matchpod.web.handlers import actions, parameters, use_cases
 
 _PATH: Final = "/api/v1/servers/{id}/actions"
 _reading: Final = partial(
-    Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ, errors=(*WITH_KEY, NotFoundError)
+    Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ, errors=(*WITH_KEY, errors.NotFoundError)
 )
 
 ACTIONS: Final[tuple[Endpoint, ...]] = (
@@ -42,10 +37,10 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         links=("getAction",),
         errors=(
             *WITH_KEY,
-            NotFoundError,
-            ActionNotPossibleError,
-            IdempotencyConflictError,
-            PayloadTooLargeError,
+            errors.NotFoundError,
+            errors.ActionNotPossibleError,
+            errors.IdempotencyConflictError,
+            errors.PayloadTooLargeError,
             UnsupportedMediaTypeError,
         ),
         handler=actions.request_action,

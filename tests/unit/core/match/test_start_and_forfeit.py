@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
@@ -9,8 +10,8 @@ from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, StartPlay
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.model import SeriesFormat, Winner
-from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, deathmatch, duel, live_duel, open_match
+from matchpod.core.model import SeriesFormat, TeamRoster, Winner
+from tests.unit.core.match_driver import ANN, BEN, CAT, MAPS, MatchDriver, deathmatch, duel, live_duel, open_match
 
 BO3 = SeriesFormat.BO3
 
@@ -62,6 +63,15 @@ def test_next_map_waits_for_a_player_who_came_in_late() -> None:
     [*_, cancel] = driver.wait(300)
     assert isinstance(cancel, CancelMatch)
     assert (cancel.missing_players, cancel.absent_players) == ((), (BEN,))
+
+
+def test_player_without_whom_play_was_started_is_absent_at_the_end() -> None:
+    settings = msgspec.structs.replace(duel(BO3), team2=TeamRoster("Blues", (BEN, CAT)))
+    driver = order_start(MatchDriver(settings).join(ANN, BEN)).live().end_map().change_map(MAPS[1], ANN)
+    [*_, cancel] = driver.wait(300)
+    assert isinstance(cancel, CancelMatch)
+    assert (cancel.missing_players, cancel.connected_players) == ((CAT,), (ANN, BEN))
+    assert cancel.absent_players == (BEN, CAT)
 
 
 def test_player_without_whom_play_was_started_never_joined() -> None:

@@ -19,6 +19,7 @@ from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, TIMED_OUT, Door
 from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.player import SPECTATOR, Participant, Player
+from cs2_simulator.sim_settings import accounts_in
 
 VALIDATION_MS = (700, 1_800)
 LOADING_MS = (6_000, 15_000)
@@ -245,7 +246,7 @@ class Crowd:
         """Let the guests return in the order of their first visit, and so with the same user ids.
 
         A server without commands reloads the map that is over: guests do not return for that. For another map, those
-        who left after the end return too.
+        who left after the end return too. A person who is in `sim_absent` by now does not.
         """
         is_done = self.is_over and not self.stays_after_map and self.arena.map_name == self._finished_map
         self.is_over = False
@@ -255,6 +256,8 @@ class Crowd:
                 guest.stage = GuestStage.GONE
             return
         rng = self.arena.rng("visitors", "return", self.arena.map_name)
+        absent = accounts_in(self.arena.variables.text("sim_absent"))
+        away = [guest for guest in away if guest.person.account not in absent]
         for guest, wait_ms in zip(away, random_times(rng, len(away), *RETURN_MS), strict=True):
             self.schedule_visit(guest, wait_ms)
 
