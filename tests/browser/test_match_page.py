@@ -148,6 +148,60 @@ def test_confirmation_is_accessible_names_the_teams_and_is_closed_with_escape(
     expect(page.locator("details.action[open]")).to_have_count(1)
 
 
+def test_form_of_an_action_keeps_what_was_typed_while_the_page_changes(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, DESKTOP, bypass_csp=True)
+    page.locator("#act-restore > summary").click()
+    rounds = page.locator("#act-restore-round")
+    rounds.select_option("1")
+    page.locator("#act-restore-reason").fill("a crash")
+    new = rounds.locator("option").count()
+    page.locator(f"#act-restore-round-{new}").wait_for(state="attached")
+    expect(rounds).to_have_value("1")
+    expect(page.locator("#act-restore-reason")).to_have_value("a crash")
+    assert chromium.axe_findings(page) == []
+    page.locator("#act-kick > summary").click()
+    other = page.get_by_label("SteamID of another person").locator("visible=true")
+    expect(other).to_have_count(0)
+    page.locator("#act-kick-steamId").select_option("other")
+    expect(other).to_have_count(1)
+
+
+def test_requested_action_is_listed_and_followed(pages: Pages, live_id: str) -> None:
+    watching = open_live(pages, live_id, DESKTOP, MEMBER, bypass_csp=True)
+    page = open_live(pages, live_id, PHONE)
+    page.locator("#act-say > summary").click()
+    assert chromium.overflow(page) <= 0
+    page.get_by_label("Text").fill("Five minutes")
+    page.get_by_role("button", name="Say", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("The action is requested.")
+    for one in (page, watching):
+        line = one.locator("#requested li").first
+        expect(line).to_contain_text("Say: Five minutes")
+        expect(line.locator(".chip")).to_have_text("done")
+    assert chromium.axe_findings(watching) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_forms_of_actions_are_accessible(
+    pages: Pages, service: ConsoleService, scheme: str, size: dict[str, int]
+) -> None:
+    pages.faults.expect("status of 400")
+    address = f"/console/matches/{service.hostile[0]}"
+    page = pages.open(address, who=OWNER, viewport=size, bypass_csp=True, color_scheme=scheme)
+    opened = "all => all.forEach((one) => { one.name = ''; one.open = true; })"
+    page.locator("#act > .actions > details").evaluate_all(opened)
+    page.locator("#act-kick-steamId").select_option("other")
+    assert chromium.axe_findings(page) == []
+    assert chromium.overflow(page) <= 0
+    page.locator("#act-replacePlayer-in").fill("W" * 40)
+    page.locator("#act-replacePlayer").get_by_role("button", name="Replace a player").evaluate("one => one.click()")
+    page.wait_for_selector("#faults")
+    assert chromium.axe_findings(page) == []
+    assert chromium.overflow(page) <= 0
+
+
 @pytest.mark.soak
 def test_confirmation_works_without_scripts(pages: Pages, live_id: str) -> None:
     page = pages.open(f"/console/matches/{live_id}", java_script_enabled=False)
