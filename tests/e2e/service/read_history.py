@@ -29,7 +29,7 @@ SORTS = {
 """The sort orders of a leaderboard, with the field that each sorts by."""
 
 PRESENCE_TYPES = ("player_connected", "player_disconnected")
-NOT_PLAY = (*PRESENCE_TYPES, "chat", "anti_cheat")
+NOT_PLAY = ("action", *PRESENCE_TYPES, "chat", "anti_cheat")
 """Types of items that may occur while a map is not live."""
 
 

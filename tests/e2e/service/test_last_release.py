@@ -115,6 +115,10 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
         slow_down(new, ids[1])
         owners = {str(owner) for (owner,) in read_rows(new, url, "SELECT lease_owner FROM servers")}
         assert len(owners) == 2, "each process drives the match that was created through it"
+        # The last release does not know actions: one is under way until this version drives the match.
+        for server_id in ids:
+            asked = new.call("POST", f"/api/v1/servers/{server_id}/actions", {"type": "say", "text": "Upgrade"})
+            assert asked.status == 202, asked.raw
         assert new.terminate()[0] == 0
         wait_until_resumed(old, ids[1])
         new.start()
@@ -128,6 +132,9 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
         wait_until(lambda: not read_rows(new, url, rest), "all matches are released", within_s=RESUME_S)
         assert [len(receiver.at(f"/{name}")) for name in NAMES] == [1, 1]
         assert [receiver.at(f"/{name}")[0].json.get("labels") for name in NAMES] == [None, LABELS]
+        actions = [new.call("GET", f"/api/v1/servers/{server_id}/actions").json["items"] for server_id in ids]
+        assert [len(items) for items in actions] == [1, 1]
+        assert all(items[0]["state"] in ("done", "failed") for items in actions)
         listed = new.call("GET", "/api/v1/servers?label=event:upgrade").json["items"]
         assert [one["serverId"] for one in listed] == ids[1:]
     # Commands of the last release open the migrated database, and read what this version has stored.
