@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_actions_in_pairs_are_carried_out_or_fail(
     database_url: str | None, tmp_path: Path, receiver: CallbackReceiver
 ) -> None:
     substitute, caster = players(2, first=80)
-    kinds: dict[str, dict[str, object]] = {
+    kinds: dict[str, dict[str, Any]] = {
         "pause": {},
         "unpause": {},
         "say": {"text": "Hello"},
