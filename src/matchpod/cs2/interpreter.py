@@ -17,6 +17,7 @@ from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.weapons import UTILITY
 from matchpod.core import events
 from matchpod.core.events import GameEvent
+from matchpod.core.match.actions import MIN_SAID_BYTES
 from matchpod.core.model import GameSettings
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
 from matchpod.cs2.economy import EconomyReader, is_purchase
@@ -171,7 +172,8 @@ class Interpreter(msgspec.Struct):
         out.append(events.ServerSaid(at_ms, line.message))
 
     def _rcon(self, at_ms: int, line: world_lines.RconCommand, out: list[GameEvent]) -> None:
-        out.append(events.CommandLogged(at_ms, len(line.command.encode())))
+        if len(line.command) >= MIN_SAID_BYTES:  # shorter ones are the questions that are asked all the time
+            out.append(events.CommandLogged(at_ms, len(line.command.encode())))
 
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
         sides, player_id = self.flow.sides, line.player.player_id

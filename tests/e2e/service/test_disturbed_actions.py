@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,38 @@ def test_players_are_those_of_the_match_again_after_a_restore(
         match.act("forfeit", winner="team1")
         overall = {player["steamId"] for player in match.callback()["result"]["overall"]}
         assert SUBSTITUTES[0] in overall
+
+
+@pytest.mark.soak
+def test_actions_in_pairs_are_carried_out_or_fail(
+    database_url: str | None, tmp_path: Path, receiver: CallbackReceiver
+) -> None:
+    substitute, caster = players(2, first=80)
+    kinds: dict[str, dict[str, Any]] = {
+        "pause": {},
+        "unpause": {},
+        "say": {"text": "Hello"},
+        "kick": {"steamId": ANN},
+        "addPlayer": {"steamId": caster, "as": "spectator"},
+        "removePlayer": {"steamId": caster},
+        "replacePlayer": {"out": ANN, "in": substitute},
+        "restore": {"round": 1},
+    }
+    with RunningService(tmp_path, database_url=database_url) as service:
+        people = cvars(SPEED, sim_substitutes=substitute, sim_casters=caster, sim_unpause=5)
+        for first in kinds:
+            match = ActedMatch(service, receiver, f"pairs-{first}", customCvars=people)
+            match.wait_for_phase("live")
+            match.wait_for_round(2)
+            for second in kinds:
+                answers = [match.request(kind, **kinds[kind]) for kind in (first, second)]
+                assert all(one.status in (202, 409) for one in answers), [one.raw for one in answers]
+                ended = [match.wait_for_end(one.json["actionId"]) for one in answers if one.status == 202]
+                assert all(one["detail"] is None or one["state"] == "failed" for one in ended)
+                if service.get(match.server_id)["phase"] == "paused":
+                    match.request("unpause")
+                if match.request("replacePlayer", out=substitute, **{"in": ANN}).status == 202:
+                    match.wait_for_player(ANN)
+            match.act("forfeit", winner="team1")
+            (callback,) = receiver.wait_for(f"/pairs-{first}")
+            assert callback.json["result"]["forfeit"] is True

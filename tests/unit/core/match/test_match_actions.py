@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from matchpod.core.match.actions import (
     ServerVerdict,
 )
 from matchpod.core.match.match import MatchPhase
-from matchpod.core.match.match_actions import AT_END, DECIDED, FROM_NEXT_ROUND, LIFTED, NOT_CONFIRMED
+from matchpod.core.match.match_actions import AT_END, DECIDED, FROM_NEXT_ROUND, LIFTED, NOT_CONFIRMED, ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import GameSettings, SeriesFormat, TeamRoster, Winner
@@ -412,3 +412,27 @@ def test_end_of_the_match_fails_what_is_open() -> None:
 def test_stranger_cannot_be_kicked_by_mistake() -> None:
     settings: GameSettings = duel()
     assert ask(MatchDriver(settings).join(ANN), ActionType.KICK, steam_id=EVE).state is ActionState.FAILED
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_actions_in_pairs_end_and_leave_nothing_open(name: str) -> None:
+    """Whatever two people ask for at once, in any phase: each is done or has failed, and the list has its players."""
+    build, _ = PHASES[name]
+    for first, second in product(ActionType, repeat=2):
+        driver = build()
+        listed = set(driver.match.roster.players)
+        asked = [ask(driver, first), ask(driver, second)]
+        for record in asked:
+            driver.match.note_action_sent(record.action.id)
+            answer(driver, record, ServerVerdict.ACCEPTED)
+        for _ in range(3):
+            driver.after(700)
+        assert not driver.match.open_actions
+        assert all(record.state.is_final for record in asked)
+        states = {(change.action_id, change.state) for change in driver.match.action_changes}
+        assert all(sum(one == (record.action.id, record.state) for one in states) == 1 for record in asked)
+        done = [record.action for record in asked if record.state is ActionState.DONE]
+        left = {out for action in done if (out := action.moves[0]) is not None and action.type in ROSTER_ACTIONS}
+        came = {new for action in done if (new := action.moves[1]) is not None and action.type in ROSTER_ACTIONS}
+        is_over = driver.match.phase is MatchPhase.OVER
+        assert is_over or set(driver.match.roster.players) == (listed | came) - left, (first, second)
