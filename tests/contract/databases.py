@@ -108,8 +108,17 @@ class Harness:
         try:
             await migrate(db, VAULT.seal)
             yield db
-            if isinstance(self.location, str) and self._used is not None and await _empty(db):
-                self._used.append(self.location)
+        finally:
+            await db.close()
+        if isinstance(self.location, str) and self._used is not None:
+            await self._reuse(self._used)
+
+    async def _reuse(self, used: list[str]) -> None:
+        """Empty the database over a connection of its own: what a test left behind cannot write to it any more."""
+        db = await self.open()
+        try:
+            if isinstance(self.location, str) and await _empty(db):
+                used.append(self.location)
         finally:
             await db.close()
 

@@ -384,7 +384,7 @@ async def test_server_has_no_address_and_no_match_until_it_runs(world: World) ->
     created = await world.create()
     await world.change(created.server_id, ip="10.0.0.1", port=27015)
     shown = as_json(await world.matches.get(OWNER, created.server_id))
-    live = ("match", "deadline", "round", "sides", "lastHeardAt", "pendingAction", "connect")
+    live = ("match", "deadline", "round", "sides", "lastHeardAt", "connect", "pendingAction")
     assert shown == as_json(created) | dict.fromkeys(live) | {"roster": [], "createdBy": "key_1"}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.requests import field_rules as rules
+from matchpod.core.requests import text_rules
 from matchpod.core.requests.json_fields import Faults, FieldRule, RequestField
 from tests.unit.core.requests.shown_faults import Shown, shown
 
@@ -98,6 +99,15 @@ def test_nested_object_has_known_fields_only() -> None:
     rule = rules.nested("Team", (RequestField(name="name", rule=rules.text()),))
     assert read(rule, {"name": "a", "x": 1})[1] == [("at.x.x", "is not a known field")]
     assert read(rule, [])[1] == [("at.x", "must be a JSON object")]
+
+
+def test_texts_have_names_that_pass_their_check() -> None:
+    rule = rules.texts_by_name(text_rules.label_name_fault, rules.text(longest=3), names="[a-z]+", maximum=2)
+    assert read(rule, {"event": "a", "round": "b"}) == ({"event": "a", "round": "b"}, [])
+    assert read(rule, [])[1] == [("at.x", "must be a JSON object whose values are strings")]
+    assert read(rule, {"a": "", "b": "", "c": ""})[1] == [("at.x", "must have at most 2 entries, not 3")]
+    assert [path for path, _ in read(rule, {"!": "a", "event": 5})[1]] == ["at.x.!", "at.x.event"]
+    assert rule.schema["propertyNames"] == {"pattern": "^[a-z]+$"}
 
 
 def test_schema_says_what_is_allowed() -> None:

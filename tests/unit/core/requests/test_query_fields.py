@@ -14,6 +14,7 @@ from matchpod.core.iso_dates import DateRange
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.query_fields import MAX_HINTS, QueryFields
+from matchpod.core.requests.text_rules import label_fault
 from tests.unit.core.requests.shown_faults import Shown, shown
 
 KNOWN = ("page", "pageSize", "status", "name", "from")
@@ -179,3 +180,16 @@ def test_faults_beyond_the_limit_are_only_counted() -> None:
     assert reported[-1] == ("", f"faults that are not listed: {481 - MAX_FAULTS}")
     with pytest.raises(InvalidParamsError, match="481 faults in the query"):
         read.check()
+
+
+def test_parameter_that_may_be_repeated_has_different_texts() -> None:
+    def read(*texts: str) -> QueryFields:
+        return QueryFields([("label", text) for text in texts], ("label",), repeatable=("label",))
+
+    assert read("a:1", "b:2", "a:1").texts("label", label_fault, at_most=2) == ["a:1", "b:2"]
+    assert read().texts("label", label_fault, at_most=2) == []
+    many, wrong = read("a:1", "b:2", "c:3"), read("a:1", "none")
+    assert many.texts("label", label_fault, at_most=2) == []
+    assert faults(many) == [("label", "must be given at most 2 times, not 3")]
+    wrong.texts("label", label_fault, at_most=2)
+    assert [path for path, _ in faults(wrong)] == ["label"]
