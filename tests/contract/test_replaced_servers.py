@@ -54,6 +54,7 @@ async def send(process: Process, tokens: IngestTokens, entry: RawEntry, *, in_on
         await process.ingest.store_log(tokens.log, raw, entry.body)
     await process.ingest.store_report(tokens.report, b'{"event":"series_end","matchid":27,"team1_series_score":0}')
     await process.ingest.store_detection(tokens.report, b"[]")
+    await process.deps.log_writer.flush("srv_1")  # also the end of a match over its quota, for which nothing waits
 
 
 @pytest.mark.parametrize("in_one_segment", [True, False])

@@ -6,13 +6,17 @@ import json
 
 import msgspec
 
+from cs2_protocol.game import Team
 from cs2_protocol.log_batches import LogPost
 from cs2_protocol.log_clock import parse_stamp
 from cs2_protocol.post_order import HOLD_MS
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, StartPlay
+from matchpod.core.match.actions import ActionAnswer, ActionRequest, ActionType, ServerVerdict
 from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import SeriesFormat, Winner
+from matchpod.core.views.timeline_items import ActionItem
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
@@ -473,3 +477,40 @@ def test_posts_that_are_held_are_lost_with_the_input_with_which_they_are_read() 
     assert reader.lose_entry(b"", RECEIVED_MS).events == [ev.LogGap(RECEIVED_MS, 7)]
     assert reader.next_deadline_ms() == MatchReader.create(competitive(), RECEIVED_MS).next_deadline_ms()
     assert reader.lose_entry(b"", RECEIVED_MS).events == [], "nothing was lost"
+
+
+def items_of(reader: MatchReader) -> list[tuple[str, str]]:
+    return [(one.item.action, one.item.state) for one in reader.timeline.drain() if isinstance(one.item, ActionItem)]
+
+
+def test_actions_are_in_the_timeline_when_they_are_requested_done_or_failed() -> None:
+    poster = LogPoster()
+    reader = poster.reader
+    poster.all_join()
+    reader.request_action(ActionRequest(id="action_1", type=ActionType.SAY, text="Hello"), RECEIVED_MS)
+    reader.request_action(ActionRequest(id="action_2", type=ActionType.PAUSE), RECEIVED_MS)
+    assert items_of(reader) == [("say", "requested"), ("pause", "requested"), ("pause", "failed")]
+    reader.match.note_action_sent("action_1")
+    poster.post('"Console<0>" say "Hello"')
+    assert items_of(reader) == [("say", "done")]
+    added = ActionRequest(id="action_3", type=ActionType.ADD_PLAYER, steam_id=id64(9), role=RosterRole.TEAM1)
+    reader.request_action(added, RECEIVED_MS)
+    assert reader.interpreter.flow.sides.team_of(id64(9)) is Team.TEAM1
+    refused = ActionAnswer(action_id="action_3", verdict=ServerVerdict.REFUSED)
+    reader.answer_action(refused, RECEIVED_MS)
+    assert reader.interpreter.flow.sides.team_of(id64(9)) is None
+    assert items_of(reader) == [("addPlayer", "requested"), ("addPlayer", "failed")]
+
+
+def test_restore_waits_while_the_teams_change_sides() -> None:
+    reader = MatchReader.create(msgspec.structs.replace(competitive(), max_rounds=2), RECEIVED_MS)
+    log = ServerLog().go_live()
+    played = log.file()
+    reader.read_file(played.encode().splitlines())
+    restore = ActionRequest(id="action_1", type=ActionType.RESTORE, round=1)
+    assert reader.obstacle_to(restore) is None
+    log.round_end("CT")
+    reader.read_file(log.file()[len(played) :].encode().splitlines())
+    found = reader.obstacle_to(restore)
+    assert found is not None
+    assert found.retry_after_s is not None

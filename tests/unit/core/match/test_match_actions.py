@@ -14,7 +14,9 @@ from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, Kick, SendAction, SendRoster, StartPlay
 from matchpod.core.match.actions import (
     ACTIONS,
+    MAX_ACTIONS,
     ActionAnswer,
+    ActionChange,
     ActionRecord,
     ActionRequest,
     ActionState,
@@ -26,7 +28,7 @@ from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.match_actions import AT_END, DECIDED, FROM_NEXT_ROUND, LIFTED, NOT_CONFIRMED, ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.core.match.roster import RosterRole
-from matchpod.core.model import GameSettings, SeriesFormat, TeamRoster, Winner
+from matchpod.core.model import MAX_LISTED_PLAYERS, GameSettings, SeriesFormat, TeamRoster, Winner
 from tests.unit.core.match_driver import (
     ANN,
     BEN,
@@ -436,3 +438,37 @@ def test_actions_in_pairs_end_and_leave_nothing_open(name: str) -> None:
         came = {new for action in done if (new := action.moves[1]) is not None and action.type in ROSTER_ACTIONS}
         is_over = driver.match.phase is MatchPhase.OVER
         assert is_over or set(driver.match.roster.players) == (listed | came) - left, (first, second)
+
+
+def test_no_round_of_a_deathmatch_can_be_restored() -> None:
+    assert MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live().match.restorable() == ()
+
+
+def test_match_has_a_limit_of_actions() -> None:
+    driver = live_duel()
+    for _ in range(MAX_ACTIONS):
+        ask(driver, ActionType.SAY)
+        driver.after(60)
+    request = action(ActionType.SAY)
+    obstacle = driver.match.obstacle_to(request)
+    assert obstacle is not None
+    assert driver.match.request_action(request, driver.now_ms) == []
+    assert request.id not in driver.match.actions
+    assert driver.match.action_changes[-1] == ActionChange(request.id, ActionState.FAILED, obstacle.text)
+
+
+def test_roster_has_the_limit_of_creations() -> None:
+    two = TeamRoster("Blues", (BEN, *(str(76561198000001000 + number) for number in range(MAX_LISTED_PLAYERS - 2))))
+    driver = MatchDriver(msgspec.structs.replace(duel(), team2=two))
+    assert ask(driver, ActionType.ADD_PLAYER).state is ActionState.FAILED
+    assert ask(driver, ActionType.REPLACE_PLAYER).state is ActionState.REQUESTED
+
+
+def test_answer_to_an_action_that_has_ended_changes_nothing() -> None:
+    driver = live_duel()
+    record = ask(driver, ActionType.ADD_PLAYER)
+    answer(driver, record, ServerVerdict.ACCEPTED)
+    answer(driver, record, ServerVerdict.REFUSED, "No.")
+    driver.match.note_action_sent(record.action.id)
+    assert state_of(record) is ActionState.DONE
+    assert driver.match.pending_action() is None

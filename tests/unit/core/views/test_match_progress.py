@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cs2_protocol.game import Side
 from matchpod.core.anticheat.detection import Detection
+from matchpod.core.iso_dates import iso_time
+from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.model import SeriesFormat
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.match_progress import MatchProgress, progress_of
@@ -75,3 +77,22 @@ def test_signals_and_detections_are_counted() -> None:
     assert found.paused_ms is None  # the map is not paused any longer
     driver.match.current_map.is_paused = True
     assert progress(driver, Signals(paused_ms=3)).paused_ms == 3
+
+
+def test_newest_action_that_has_not_ended_is_pending() -> None:
+    driver = live_duel()
+    assert progress(driver).pending_action is None
+    for number in (1, 2):
+        asked = ActionRequest(id=f"action_{number}", type=ActionType.SAY, text="Hello")
+        driver.match.request_action(asked, driver.now_ms)
+    found = progress(driver).pending_action
+    assert found is not None
+    assert (found.action_id, found.type, found.state) == ("action_2", ActionType.SAY, ActionState.REQUESTED)
+    assert found.requested_at == iso_time(driver.now_ms)
+
+
+def test_deadline_has_both_its_parts_or_is_none() -> None:
+    assert progress(live_duel()).deadline is None
+    waiting = progress(MatchDriver(duel()), deadline=(START_MS, WaitingFor.PLAYERS_TO_JOIN)).deadline
+    assert waiting is not None
+    assert waiting.until == iso_time(START_MS)
