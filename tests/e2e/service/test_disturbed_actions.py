@@ -12,6 +12,7 @@ import pytest
 
 from tests.contract.databases import create_postgres_schema
 from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.game_server import execute
 from tests.e2e.service.reference_matches import read_rows
 from tests.e2e.service.running_service import RunningService, cvars, default_regions, players
 from tests.e2e.service.test_match_actions import ActedMatch
@@ -160,3 +161,30 @@ def test_actions_in_pairs_are_carried_out_or_fail(
             match.act("forfeit", winner="team1")
             (callback,) = receiver.wait_for(f"/pairs-{first}")
             assert callback.json["result"]["forfeit"] is True
+
+
+@pytest.mark.soak
+def test_actions_at_the_speed_of_a_real_game(
+    database_url: str | None, tmp_path: Path, receiver: CallbackReceiver
+) -> None:
+    """A pause waits for the end of the round, and the plugin refuses a restore while the teams change sides."""
+    with RunningService(tmp_path, database_url=database_url) as service:
+        match = ActedMatch(service, receiver, "real", maxRounds=4, customCvars=cvars(50, sim_unpause=0))
+        match.wait_for_phase("live")
+        execute(service.get(match.server_id), "sim_speed 1")
+        match.wait_for_round(2)
+        asked = match.request("pause")
+        assert asked.status == 202
+        found = match.wait_for_end(asked.json["actionId"])
+        assert found["state"] == "done", found
+        times = [datetime.fromisoformat(found[name]) for name in ("requestedAt", "changedAt")]
+        assert times[1] > times[0]
+        assert match.wait_for_phase("paused")["pendingAction"] is None
+        match.act("say", text="Play goes on in a moment")
+        match.act("unpause")
+        match.act("restore", round=2)
+        match.wait_for_phase("paused")
+        match.act("unpause")
+        match.wait_for_round(3)
+        match.act("forfeit", winner="team1")
+        assert match.callback()["result"]["forfeit"] is True
