@@ -234,7 +234,8 @@ class EffectExecutor:
         await self._append(EntryKind.ACTION_ANSWERED, action_body(answer))
         if found.verdict is ServerVerdict.LATER:
             self._later = asyncio.get_running_loop().call_later(REFUSED_AGAIN_S, self.enqueue, send)
-        _log.info("action sent", extra={**self._about(send), "action": action.type.value, "verdict": found.verdict})
+        about = {**self._about(send), "action_id": action.id, "action": action.type.value}
+        _log.info("action sent", extra={**about, "verdict": found.verdict})
 
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
