@@ -17,7 +17,7 @@ from cs2_protocol import console_answers as answers
 from cs2_protocol import console_commands, server_facts
 from cs2_protocol.log_clock import parse_stamp
 from cs2_protocol.server_facts import Plugin, SteamLogin
-from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckItem, Finding, Verdict
+from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
 """The newest build of which this version has seen logs. A server that is older has missed updates for months."""
@@ -64,10 +64,10 @@ class ConsoleCheck(msgspec.Struct, frozen=True):
 
     item: CheckItem
     commands: tuple[str, ...]
-    read: Callable[[Sequence[str]], Finding]
+    read: Callable[[Sequence[str]], CheckFinding]
 
 
-def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None, error: str = "") -> list[Finding]:
+def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None, error: str = "") -> list[CheckFinding]:
     """Read how a console was opened; `is_game_up` says whether the game itself answers at this address over UDP."""
     if opening is Opening.ACCEPTED:
         return [
@@ -94,7 +94,7 @@ def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None,
     return [_fault(CheckItem.RCON, found + said, _UDP_ONLY if is_game_up and advice is _FIREWALL else advice)]
 
 
-def round_trip_finding(times_ms: Sequence[float]) -> Finding:
+def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
     """Read how long the console took to answer."""
     typical = median(times_ms)
     text = f"{typical:.0f} ms" if typical >= 10 else f"{typical:.1f} ms"
@@ -105,7 +105,7 @@ def round_trip_finding(times_ms: Sequence[float]) -> Finding:
     return _ok(CheckItem.ROUND_TRIP, f"The console answers within {text}.")
 
 
-def log_address_finding(url: str, listeners: str) -> Finding:
+def log_address_finding(url: str, listeners: str) -> CheckFinding:
     """Read from the list of log addresses whether the server kept ours."""
     shown = url.rpartition("/")[0] + "/…"  # the token is a secret
     if url in answers.parse_log_listeners(listeners):
@@ -129,15 +129,15 @@ class LogPost(msgspec.Struct, frozen=True, kw_only=True):
     """True if the server hibernated, and had to be kept awake for a moment."""
 
 
-def log_post_finding(post: LogPost, base_url: str) -> Finding:
-    woken = " It hibernates while nobody plays, and was woken for it." if post.was_woken else ""
+def log_post_finding(post: LogPost, base_url: str) -> CheckFinding:
+    woken = " It hibernates while it is empty, and was woken for it." if post.was_woken else ""
     text = f"A post from {post.source} arrived at {base_url} after {post.after_ms / 1000:.1f} s.{woken}"
     return _ok(CheckItem.LOG_POST, text)
 
 
 def missing_post_finding(
     base_url: str, *, waited_s: float, is_pending: bool | None, is_base_local: bool, is_server_local: bool
-) -> Finding:
+) -> CheckFinding:
     """Say why no post may have arrived. `is_pending`: the server says that a request is on its way."""
     text = f"No log post arrived at {base_url} within {waited_s:.0f} s."
     if is_base_local and not is_server_local:
@@ -148,7 +148,7 @@ def missing_post_finding(
     return _fault(CheckItem.LOG_POST, text, _LOG_ADVICE)
 
 
-def clock_finding(post: LogPost | None, *, is_real_time: bool = True) -> Finding:
+def clock_finding(post: LogPost | None, *, is_real_time: bool = True) -> CheckFinding:
     """Compare the time on a log post, which is local time without a zone, with the time at which it arrived."""
     if not is_real_time:
         return _ok(CheckItem.CLOCK, "Not compared: the games of this region are faster than real time.")
@@ -184,7 +184,7 @@ def _span(ahead_ms: int) -> str:
 # --- the questions -----------------------------------------------------------------------------------------------
 
 
-def _read_build(found: Sequence[str]) -> Finding:
+def _read_build(found: Sequence[str]) -> CheckFinding:
     build = server_facts.parse_build(found[0])
     if build is None:
         return _unknown(CheckItem.BUILD, "The answer to `status` names no build.")
@@ -194,7 +194,7 @@ def _read_build(found: Sequence[str]) -> Finding:
     return _ok(CheckItem.BUILD, f"{text}.")
 
 
-def _read_gameinfo(found: Sequence[str]) -> Finding:
+def _read_gameinfo(found: Sequence[str]) -> CheckFinding:
     if server_facts.parse_meta_list(found[0]) is not None:
         return _ok(CheckItem.GAMEINFO, "Metamod is loaded, so `gameinfo.gi` has its line.")
     if server_facts.knows_command(found[0], "meta") is False:
@@ -202,7 +202,7 @@ def _read_gameinfo(found: Sequence[str]) -> Finding:
     return _unknown(CheckItem.GAMEINFO, "The answer to `meta list` cannot be read.")
 
 
-def _read_plugin(found: Sequence[str]) -> Finding:
+def _read_plugin(found: Sequence[str]) -> CheckFinding:
     meta, css = server_facts.parse_meta_list(found[0]), server_facts.parse_css_plugins(found[1])
     matchzy = next((plugin for plugin in css or () if plugin.name.lower() == "matchzy"), None)
     has_status = answers.parse_get5_status(found[2]) is not None
@@ -225,7 +225,7 @@ def _read_plugin(found: Sequence[str]) -> Finding:
     return _fault(CheckItem.PLUGIN, "Metamod is loaded, CounterStrikeSharp is not.", _CSS_ADVICE)
 
 
-def _read_matchzy(matchzy: Plugin, css: Plugin | None) -> Finding:
+def _read_matchzy(matchzy: Plugin, css: Plugin | None) -> CheckFinding:
     text = f"MatchZy {matchzy.version}" + (f", CounterStrikeSharp {css.version}" if css is not None else "")
     numbers = matchzy.version.split(".")
     version = tuple(map(int, numbers)) if all(part.isascii() and part.isdigit() for part in numbers) else None
@@ -235,7 +235,7 @@ def _read_matchzy(matchzy: Plugin, css: Plugin | None) -> Finding:
     return _ok(CheckItem.PLUGIN, f"{text}.")
 
 
-def _read_login(found: Sequence[str]) -> Finding:
+def _read_login(found: Sequence[str]) -> CheckFinding:
     login, lan = server_facts.parse_login(found[0]), answers.parse_cvar(found[1], "sv_lan")
     is_lan = lan is not None and lan.equals("1")
     if login is SteamLogin.TOKEN:
@@ -250,7 +250,7 @@ def _read_login(found: Sequence[str]) -> Finding:
     return _unknown(CheckItem.LOGIN_TOKEN, "The answer to `status` does not say how the server is logged in.")
 
 
-def _read_idle(found: Sequence[str]) -> Finding:
+def _read_idle(found: Sequence[str]) -> CheckFinding:
     people = sum(not player.is_bot for player in answers.parse_status(found[0]))
     plugin = answers.parse_get5_status(found[1])
     if people:
@@ -258,7 +258,7 @@ def _read_idle(found: Sequence[str]) -> Finding:
         return _warning(CheckItem.IDLE, f"{whom} on the server, without a match of Matchpod.", _IDLE_ADVICE)
     if plugin is not None and plugin.has_match:
         return _warning(CheckItem.IDLE, "The match plugin has a match that is not one of Matchpod.", _IDLE_ADVICE)
-    return _ok(CheckItem.IDLE, "Nobody is on the server.")
+    return _ok(CheckItem.IDLE, "No player is on the server.")
 
 
 CONSOLE_CHECKS: Final = (
@@ -278,7 +278,7 @@ QUESTIONS: Final = tuple(dict.fromkeys(command for check in CONSOLE_CHECKS for c
 """All commands of these checks, each once."""
 
 
-def console_findings(found: Mapping[str, str]) -> list[Finding]:
+def console_findings(found: Mapping[str, str]) -> list[CheckFinding]:
     """Read the answers to `QUESTIONS`, by command."""
     return [check.read([found[command] for command in check.commands]) for check in CONSOLE_CHECKS]
 
@@ -287,20 +287,20 @@ def _named(plugins: Sequence[Plugin] | None, name: str) -> Plugin | None:
     return next((plugin for plugin in plugins or () if plugin.name.lower() == name.lower()), None)
 
 
-def _ok(item: CheckItem, text: str) -> Finding:
-    return Finding(item=item, verdict=Verdict.OK, text=text)
+def _ok(item: CheckItem, text: str) -> CheckFinding:
+    return CheckFinding(item=item, verdict=CheckVerdict.OK, text=text)
 
 
-def _warning(item: CheckItem, text: str, advice: str) -> Finding:
-    return Finding(item=item, verdict=Verdict.WARNING, text=text, advice=advice)
+def _warning(item: CheckItem, text: str, advice: str) -> CheckFinding:
+    return CheckFinding(item=item, verdict=CheckVerdict.WARNING, text=text, advice=advice)
 
 
-def _fault(item: CheckItem, text: str, advice: str) -> Finding:
-    return Finding(item=item, verdict=Verdict.FAULT, text=text, advice=advice)
+def _fault(item: CheckItem, text: str, advice: str) -> CheckFinding:
+    return CheckFinding(item=item, verdict=CheckVerdict.FAULT, text=text, advice=advice)
 
 
-def _unknown(item: CheckItem, text: str) -> Finding:
-    return Finding(item=item, verdict=Verdict.UNKNOWN, text=text)
+def _unknown(item: CheckItem, text: str) -> CheckFinding:
+    return CheckFinding(item=item, verdict=CheckVerdict.UNKNOWN, text=text)
 
 
 # --- what to do --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.log_clock import format_stamp
-from matchpod.core.servers.check_report import CheckItem, Finding, Verdict
+from matchpod.core.servers.check_report import CheckFinding, CheckItem, CheckVerdict
 from matchpod.cs2.server_check import (
     QUESTIONS,
     LogPost,
@@ -49,7 +49,7 @@ def unknown(name: str) -> str:
     return f"Unknown command '{name}'!\n"
 
 
-def findings(**changed: str) -> dict[CheckItem, Finding]:
+def findings(**changed: str) -> dict[CheckItem, CheckFinding]:
     answers = {**HEALTHY, **{name.replace("_list", " list"): text for name, text in changed.items()}}
     return {finding.item: finding for finding in console_findings(answers)}
 
@@ -62,7 +62,7 @@ def post(ahead_ms: int = 0, *, stamp: str | None = "right") -> LogPost:
 def test_every_question_of_a_healthy_server_is_ok() -> None:
     assert set(HEALTHY) == set(QUESTIONS)
     found = findings()
-    assert {finding.verdict for finding in found.values()} == {Verdict.OK}
+    assert {finding.verdict for finding in found.values()} == {CheckVerdict.OK}
     assert found[CheckItem.PLUGIN].text == "MatchZy 0.8.15, CounterStrikeSharp v1.0.337 @ adccc4b."
     assert found[CheckItem.BUILD].text == "1.41.2.8, build 10603."
 
@@ -120,30 +120,30 @@ def test_every_question_of_a_healthy_server_is_ok() -> None:
 )
 def test_fault_is_named_with_what_to_do(changed: dict[str, str], item: CheckItem, said: str, advice: str) -> None:
     found = findings(**changed)[item]
-    assert found.verdict is Verdict.FAULT
+    assert found.verdict is CheckVerdict.FAULT
     assert said in found.text
     assert advice in (found.advice or "")
 
 
 def test_server_of_a_lan_needs_no_token() -> None:
     status = STATUS.replace("[G:1:15572258]", "[A:1:5:6]")
-    assert findings(status=status, sv_lan="sv_lan = true\n")[CheckItem.LOGIN_TOKEN].verdict is Verdict.OK
+    assert findings(status=status, sv_lan="sv_lan = true\n")[CheckItem.LOGIN_TOKEN].verdict is CheckVerdict.OK
 
 
 def test_older_plugin_is_a_warning() -> None:
     found = findings(css_plugins_list=CSS.replace("0.8.15", "0.8.9"))[CheckItem.PLUGIN]
-    assert found.verdict is Verdict.WARNING
+    assert found.verdict is CheckVerdict.WARNING
     assert found.advice == "Update MatchZy: Matchpod was developed against 0.8.15."
 
 
 def test_version_that_is_no_number_is_shown_and_not_judged() -> None:
     found = findings(css_plugins_list=CSS.replace("0.8.15", "0.8.x-dev"))[CheckItem.PLUGIN]
-    assert (found.verdict, found.text[:15]) == (Verdict.OK, "MatchZy 0.8.x-d")
+    assert (found.verdict, found.text[:15]) == (CheckVerdict.OK, "MatchZy 0.8.x-d")
 
 
 def test_plugin_that_is_not_listed_may_answer() -> None:
     found = findings(css_plugins_list=unknown("css_plugins"))[CheckItem.PLUGIN]
-    assert (found.verdict, "get5_status" in found.text) == (Verdict.OK, True)
+    assert (found.verdict, "get5_status" in found.text) == (CheckVerdict.OK, True)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_plugin_that_is_not_listed_may_answer() -> None:
 )
 def test_people_and_matches_of_others_are_a_warning(changed: dict[str, str], said: str) -> None:
     found = findings(**changed)[CheckItem.IDLE]
-    assert found.verdict is Verdict.WARNING
+    assert found.verdict is CheckVerdict.WARNING
     assert said in found.text
     assert found.advice
 
@@ -164,7 +164,7 @@ def test_people_and_matches_of_others_are_a_warning(changed: dict[str, str], sai
 def test_what_cannot_be_read_is_unknown() -> None:
     found = findings(status="", meta_list="")
     unread = (CheckItem.BUILD, CheckItem.GAMEINFO, CheckItem.LOGIN_TOKEN)
-    assert {found[item].verdict for item in unread} == {Verdict.UNKNOWN}
+    assert {found[item].verdict for item in unread} == {CheckVerdict.UNKNOWN}
     assert build_of("") is None
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_read_is_unknown() -> None:
 @pytest.mark.parametrize("is_game_up", [True, False, None])
 def test_console_that_cannot_be_used_is_a_fault_with_advice(opening: Opening, is_game_up: bool | None) -> None:
     found = opening_findings(opening, "198.51.100.4:27015", is_game_up=is_game_up, error="it said no")
-    faults = [finding for finding in found if finding.verdict is Verdict.FAULT]
+    faults = [finding for finding in found if finding.verdict is CheckVerdict.FAULT]
     assert faults
     assert all(finding.advice for finding in faults)
     assert any("198.51.100.4:27015" in finding.text for finding in found)
@@ -196,18 +196,22 @@ def test_wrong_password_proves_that_the_console_is_open() -> None:
     found = {
         finding.item: finding.verdict for finding in opening_findings(Opening.WRONG_PASSWORD, "h:1", is_game_up=None)
     }
-    assert found == {CheckItem.RCON: Verdict.OK, CheckItem.USERCON: Verdict.OK, CheckItem.PASSWORD: Verdict.FAULT}
+    assert found == {
+        CheckItem.RCON: CheckVerdict.OK,
+        CheckItem.USERCON: CheckVerdict.OK,
+        CheckItem.PASSWORD: CheckVerdict.FAULT,
+    }
 
 
 @pytest.mark.parametrize(
     ("times_ms", "verdict", "said"),
     [
-        ([3.2, 900.0, 3.4], Verdict.OK, "3.4 ms"),
-        ([300.0], Verdict.WARNING, "300 ms"),
-        ([2_500.0, 2_100.0], Verdict.FAULT, "2300 ms"),
+        ([3.2, 900.0, 3.4], CheckVerdict.OK, "3.4 ms"),
+        ([300.0], CheckVerdict.WARNING, "300 ms"),
+        ([2_500.0, 2_100.0], CheckVerdict.FAULT, "2300 ms"),
     ],
 )
-def test_round_trip_is_judged_by_its_median(times_ms: list[float], verdict: Verdict, said: str) -> None:
+def test_round_trip_is_judged_by_its_median(times_ms: list[float], verdict: CheckVerdict, said: str) -> None:
     found = round_trip_finding(times_ms)
     assert (found.verdict, said in found.text) == (verdict, True)
 
@@ -215,7 +219,7 @@ def test_round_trip_is_judged_by_its_median(times_ms: list[float], verdict: Verd
 def test_token_is_not_shown() -> None:
     kept = log_address_finding(URL, f"{URL} - no pending request\n")
     lost = log_address_finding(URL, "")
-    assert (kept.verdict, lost.verdict) == (Verdict.OK, Verdict.FAULT)
+    assert (kept.verdict, lost.verdict) == (CheckVerdict.OK, CheckVerdict.FAULT)
     assert "secret" not in f"{kept.text}{lost.text}{lost.advice}"
 
 
@@ -249,25 +253,25 @@ def test_loopback_address_cannot_be_reached_by_another_machine() -> None:
 @pytest.mark.parametrize(
     ("ahead_ms", "verdict", "said"),
     [
-        (0, Verdict.OK, "zone +00:00"),
-        (-800, Verdict.OK, "zone +00:00"),
-        (7_200_000, Verdict.OK, "zone +02:00"),
-        (-12_600_000, Verdict.OK, "zone -03:30"),
-        (3_600_000 - 90_000, Verdict.WARNING, "1.5 min behind (zone +01:00)"),
-        (20_000, Verdict.WARNING, "20 s ahead"),
-        (-86_400_000 * 30, Verdict.FAULT, "30 d behind"),
+        (0, CheckVerdict.OK, "zone +00:00"),
+        (-800, CheckVerdict.OK, "zone +00:00"),
+        (7_200_000, CheckVerdict.OK, "zone +02:00"),
+        (-12_600_000, CheckVerdict.OK, "zone -03:30"),
+        (3_600_000 - 90_000, CheckVerdict.WARNING, "1.5 min behind (zone +01:00)"),
+        (20_000, CheckVerdict.WARNING, "20 s ahead"),
+        (-86_400_000 * 30, CheckVerdict.FAULT, "30 d behind"),
     ],
 )
-def test_clock_is_compared_apart_from_its_zone(ahead_ms: int, verdict: Verdict, said: str) -> None:
+def test_clock_is_compared_apart_from_its_zone(ahead_ms: int, verdict: CheckVerdict, said: str) -> None:
     found = clock_finding(post(ahead_ms))
     assert (found.verdict, said in found.text) == (verdict, True)
-    assert bool(found.advice) == (verdict is not Verdict.OK)
+    assert bool(found.advice) == (verdict is not CheckVerdict.OK)
 
 
 @pytest.mark.parametrize("seen", [None, post(stamp=None), post(stamp="yesterday")])
 def test_clock_without_a_stamp_is_unknown(seen: LogPost | None) -> None:
-    assert clock_finding(seen).verdict is Verdict.UNKNOWN
+    assert clock_finding(seen).verdict is CheckVerdict.UNKNOWN
 
 
 def test_clock_of_a_faster_game_is_not_compared() -> None:
-    assert clock_finding(post(999_000), is_real_time=False).verdict is Verdict.OK
+    assert clock_finding(post(999_000), is_real_time=False).verdict is CheckVerdict.OK

@@ -35,7 +35,7 @@ class SetupFault(StrEnum):
     LOG_NOT_KEPT = "log_not_kept", "log addresses are accepted without an error, and not kept"
     HIBERNATES = (
         "hibernates",
-        "the server posts no log while nobody is on it, unless sv_hibernate_when_empty is 0",
+        "the server posts no log while it is empty, unless sv_hibernate_when_empty is 0",
     )
 
     @property

@@ -35,13 +35,13 @@ class CheckItem(StrEnum):
     GAMEINFO = "gameinfo", "gameinfo.gi"
     PLUGIN = "plugin", "plugin"
     LOGIN_TOKEN = "login_token", "login token"
-    IDLE = "idle", "nobody on it"
+    IDLE = "idle", "players"
     LOG_ADDRESS = "log_address", "log address"
     LOG_POST = "log_post", "log post"
     CLOCK = "clock", "clock"
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """What a finding means."""
 
     OK = "ok"
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     """It could not be found out."""
 
 
-class ServerState(StrEnum):
+class CheckState(StrEnum):
     """What became of the check of a server."""
 
     OK = "ok"
@@ -64,12 +64,12 @@ class ServerState(StrEnum):
     CHECKING = "checking"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one question about a server."""
 
     item: Annotated[CheckItem, Meta(description="What was checked.")]
     verdict: Annotated[
-        Verdict,
+        CheckVerdict,
         Meta(
             description="`fault`: matches fail, or players cannot join. `warning`: matches can be played. `unknown`: "
             "it could not be found out."
@@ -84,23 +84,25 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     server: Annotated[str, Meta(description="Its address, its port, or the name of its pod.")]
     state: Annotated[
-        ServerState,
+        CheckState,
         Meta(
             description="`ok`: no finding is a fault. `in_use`: a match uses it, so it was left alone. `not_checked`: "
             "`note` says why."
         ),
     ]
     note: Annotated[str | None, Meta(description="Why it was not checked, or who uses it.")] = None
-    findings: Annotated[tuple[Finding, ...], Meta(description="What was found, in the order of the questions.")] = ()
+    findings: Annotated[
+        tuple[CheckFinding, ...], Meta(description="What was found, in the order of the questions.")
+    ] = ()
     build: Annotated[int | None, Meta(description="The build number of its game; null if unknown.")] = None
 
 
-def server_report(server: str, findings: Iterable[Finding], *, build: int | None = None) -> ServerReport:
+def server_report(server: str, findings: Iterable[CheckFinding], *, build: int | None = None) -> ServerReport:
     """Return the report of a server that was checked."""
     items = tuple(CheckItem)
     ordered = tuple(sorted(findings, key=lambda finding: items.index(finding.item)))
-    is_faulty = any(finding.verdict is Verdict.FAULT for finding in ordered)
-    state = ServerState.FAULT if is_faulty else ServerState.OK
+    is_faulty = any(finding.verdict is CheckVerdict.FAULT for finding in ordered)
+    state = CheckState.FAULT if is_faulty else CheckState.OK
     return ServerReport(server=server, state=state, findings=ordered, build=build)
 
 
@@ -117,13 +119,13 @@ def compare_builds(reports: Sequence[ServerReport]) -> tuple[ServerReport, ...]:
 
 def is_healthy(reports: Iterable[ServerReport]) -> bool:
     """True if no server has a fault; servers that are in use or were not checked do not count."""
-    return not any(report.state is ServerState.FAULT for report in reports)
+    return not any(report.state is CheckState.FAULT for report in reports)
 
 
 def _with_older_build(report: ServerReport, newest: ServerReport) -> ServerReport:
-    older = Finding(
+    older = CheckFinding(
         item=CheckItem.BUILD,
-        verdict=Verdict.FAULT,
+        verdict=CheckVerdict.FAULT,
         text=f"Build {report.build} is older than build {newest.build} of {newest.server}.",
         advice=UPDATE,
     )
