@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
@@ -54,6 +54,8 @@ class Visit(msgspec.Struct, kw_only=True):
     deps: ConsoleDeps
     call: Call
     user: ConsoleUser
+    menu: Sequence[tuple[str, str]] = ()
+    """Addresses and names of the pages that the person may use."""
 
     @property
     def principal(self) -> Principal:
@@ -103,6 +105,7 @@ class Visit(msgspec.Struct, kw_only=True):
             headers=(*headers, *notice.headers),
             user=self.user,
             may_act=self.may_act,
+            menu=self.menu,
             path=self.path,
             version=self.deps.services.version,
             now_ms=self.deps.now_ms(),
