@@ -18,6 +18,7 @@ from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet,
 from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.server_probe import SocketProbe
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
 from matchpod.app.measurement import RegionMeter, measure
@@ -52,6 +53,9 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
+from matchpod.service.region_checks.requests import RegionChecks
+from matchpod.service.region_checks.runs import CheckRuns
+from matchpod.service.region_checks.server_check import CheckDeps
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.rulings import Rulings
@@ -87,6 +91,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
     deps: Deps
+    region_checks: CheckRuns
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
@@ -128,7 +133,10 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    services = _compose_services(resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness)
+    checks = _compose_checks(deps)
+    services = _compose_services(
+        resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness, checks=checks
+    )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
@@ -139,6 +147,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
+        region_checks=checks,
         web=web,
         ops=ops,
     )
@@ -153,6 +162,7 @@ def _compose_services(
     disk: DiskSpace,
     remote: RemoteMatches,
     readiness: Readiness,
+    checks: CheckRuns,
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
@@ -172,12 +182,35 @@ def _compose_services(
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
+        region_checks=RegionChecks(
+            db=db,
+            clock=clock,
+            audit=audit,
+            codes=[region.code for region in deps.regions.all()],
+            wake=checks.wake,
+        ),
         metrics=deps.metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
         version=installed_version("matchpod"),
+    )
+
+
+def _compose_checks(deps: Deps) -> CheckRuns:
+    return CheckRuns(
+        CheckDeps(
+            db=deps.db,
+            clock=deps.clock,
+            consoles=deps.consoles,
+            probe=SocketProbe(),
+            urls=deps.ingest,
+            turns=deps.turns,
+            installation=deps.installation,
+            random_bytes=deps.random_bytes,
+        ),
+        deps.regions,
     )
 
 

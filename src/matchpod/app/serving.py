@@ -305,6 +305,7 @@ class ServiceProcess:
                 "outbox": self._service.dispatcher.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
+                "region checks": self._service.region_checks.run,
             }
             if also is not None:
                 jobs["place"] = also

@@ -94,6 +94,11 @@ def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None,
     return [_fault(CheckItem.RCON, found + said, _UDP_ONLY if is_game_up and advice is _FIREWALL else advice)]
 
 
+def lost_console_finding(error: str) -> CheckFinding:
+    """Say that the console stopped answering in the middle of the check."""
+    return _fault(CheckItem.ROUND_TRIP, f"The console stopped answering: {error}.", _RESTART)
+
+
 def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
     """Read how long the console took to answer."""
     typical = median(times_ms)

@@ -75,13 +75,21 @@ class StaticFleet(FixedSlots):
     def keeps_servers(self) -> bool:
         return True
 
+    def waiting_server(self, slot: str) -> ports.GameServer | None:
+        if slot not in self._servers:
+            return None
+        host, port, password = self._servers[slot]
+        return ports.GameServer(
+            ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False
+        )
+
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
         """Return the server of this slot; SlotInUseError if another installation uses it."""
-        if order.slot not in self._servers:
+        server = self.waiting_server(order.slot)
+        if server is None:
             raise ports.FleetError(f"this fleet has no server {order.slot}")
-        host, port, password = self._servers[order.slot]
         try:
-            console = await self._consoles.open(host, port, password)
+            console = await self._consoles.open(*self._servers[order.slot])
             try:
                 users = [installation_in(token) for token in await _log_tokens(console.run)]
             finally:
@@ -94,9 +102,7 @@ class StaticFleet(FixedSlots):
                 f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
                 f" run {REMOVE_LOG_LISTENERS} on the server"
             )
-        return ports.GameServer(
-            ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False
-        )
+        return server
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
         """UNKNOWN: its process is not seen from here, and one that refuses connections may be busy or restarting.
