@@ -16,12 +16,13 @@ from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.server_user import find_user
-from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.server_probe import SocketProbe
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
 from matchpod.app.measurement import RegionMeter, measure
+from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.console.deps import ConsoleDeps
@@ -288,8 +289,7 @@ def _compose_fleet(
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
-        servers = [StaticServer(server.address, server.rcon_password.reveal()) for server in fleet.servers]
-        return StaticFleet(servers, consoles, owner=installation)
+        return StaticFleet(static_servers(fleet), consoles, owner=installation)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(
             command=fleet.command,

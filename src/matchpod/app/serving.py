@@ -34,6 +34,7 @@ from matchpod.app.database_copies import claim_place, renew_place
 from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
+from matchpod.app.reloading import ServerLists
 from matchpod.app.resources import (
     Resources,
     ResourcesError,
@@ -98,18 +99,21 @@ def run_service(
     announce: Callable[[str], None] | None,
     command: str = "matchpod",
     is_restored: bool = False,
+    load: Callable[[], Settings] | None = None,
 ) -> int:
     """Run the service until it is signalled to stop; return the exit code.
 
     `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
     run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
+    `load` reads the settings again, at SIGHUP.
     """
     share_one_heap()
     limits = connection_limits(settings, _allow_open_files())
     warn_of_denied_callbacks(settings)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, limits, announce, command=command, is_restored=is_restored))
+            serving = _serve(settings, limits, announce, command=command, is_restored=is_restored, load=load)
+            return runner.run(serving)
     except DatabaseError as exc:
         raise ResourcesError(f"The service cannot start: {exc}.") from exc
     except ResourcesError:
@@ -162,6 +166,7 @@ async def _serve(
     *,
     command: str,
     is_restored: bool,
+    load: Callable[[], Settings] | None,
 ) -> int:
     async with AsyncExitStack() as stack:
         check_fleets(settings)
@@ -184,6 +189,8 @@ async def _serve(
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
+        if load is not None:
+            stack.enter_context(ServerLists(settings, service.regions, load=load).following())
         key = await _create_key(service, settings)
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)

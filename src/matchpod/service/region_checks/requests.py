@@ -66,7 +66,7 @@ class RegionCheckView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     healthy: Annotated[
         bool | None,
         Meta(
-            description="False if a server has a fault. Null while the check is not done, and if no server could be "
+            description="`false` if a server has a fault; null while the check is not done, and if no server could be "
             "checked."
         ),
     ]
