@@ -183,13 +183,7 @@ def _compose_services(
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
-        region_checks=RegionChecks(
-            db=db,
-            clock=clock,
-            audit=audit,
-            codes=[region.code for region in deps.regions.all()],
-            wake=checks.wake,
-        ),
+        region_checks=_compose_requests(deps, audit, checks),
         metrics=deps.metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
@@ -213,6 +207,11 @@ def _compose_checks(deps: Deps) -> CheckRuns:
         ),
         deps.regions,
     )
+
+
+def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChecks:
+    codes = [region.code for region in deps.regions.all()]
+    return RegionChecks(db=deps.db, clock=deps.clock, audit=audit, codes=codes, wake=checks.wake)
 
 
 def _compose_web(

@@ -38,13 +38,13 @@ class ServerLists:
     @contextmanager
     def following(self) -> Iterator[None]:
         """Read the lists again at each SIGHUP."""
-        loop = asyncio.get_running_loop()
+        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGHUP)
         loop.add_signal_handler(signal.SIGHUP, self.read_again)
         try:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the process is ending anyway
+            signal.signal(signal.SIGHUP, before)
 
     def read_again(self) -> None:
         """Replace the lists; with invalid settings, log what is wrong with them and keep the lists."""

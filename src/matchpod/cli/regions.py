@@ -155,29 +155,12 @@ def check(
     Servers with a match are left alone, and a match that waits for a server comes first. Exit codes: 0 if no server has
     a fault, 1 if one has, 2 for an unknown region, 3 if no server could be checked or no service runs.
     """
-    shown: set[str] = set()
-
-    def show(found: RegionCheckView) -> None:
-        """Say on standard error which server is being checked, each once."""
-        for server in found.servers:
-            if server.state is CheckState.CHECKING and server.server not in shown:
-                shown.add(server.server)
-                print_note(f"checking {printable(server.server)}")
 
     async def run(resources: Resources) -> RegionCheckView:
         codes = [region.code for region in resources.settings.regions]
         audit = Audit(db=resources.db, clock=resources.clock)
         checks = RegionChecks(db=resources.db, clock=resources.clock, audit=audit, codes=codes)
-        try:
-            found = await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
-        except RateLimitError:
-            found = await _again(checks, code, may_allocate=may_allocate)
-        check_id = found.id
-        while found.state in (CheckProgress.REQUESTED, CheckProgress.RUNNING) and found.id == check_id:
-            show(found)
-            await asyncio.sleep(CHECK_POLL_S)
-            found = await checks.read(code) or found
-        return found
+        return await _await_check(checks, code, may_allocate=may_allocate)
 
     try:
         found = run_with_resources(run, needs_original=True)
@@ -189,6 +172,24 @@ def check(
         for server in found.servers:
             _print_report(server)
     raise typer.Exit(_check_code(found))
+
+
+async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
+    """Request a check, and wait until it is over; on standard error, name the servers as they are checked."""
+    shown: set[str] = set()
+    try:
+        found = await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
+    except RateLimitError:
+        found = await _request_again(checks, code, may_allocate=may_allocate)
+    check_id = found.id
+    while found.state in (CheckProgress.REQUESTED, CheckProgress.RUNNING) and found.id == check_id:
+        for server in found.servers:
+            if server.state is CheckState.CHECKING and server.server not in shown:
+                shown.add(server.server)
+                print_note(f"checking {printable(server.server)}")
+        await asyncio.sleep(CHECK_POLL_S)
+        found = await checks.read(code) or found
+    return found
 
 
 def _check_code(found: RegionCheckView) -> int:
@@ -207,7 +208,7 @@ def _check_code(found: RegionCheckView) -> int:
     return 0 if found.healthy else 1
 
 
-async def _again(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
+async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
     """Request a check that was refused because the last one is too recent, when its pause is over."""
     print_note("the last check was seconds ago; waiting")
     while True:

@@ -100,6 +100,16 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
     times: CheckTimes = CheckTimes()
 
 
+class _Listening(msgspec.Struct, kw_only=True):
+    """A log address that was registered, and what sets the server back."""
+
+    token: str
+    url: str
+    asleep: answers.CvarValue | None
+    """The variable that lets the server hibernate, if it does."""
+    undo: list[str]
+
+
 class ServerCheck:
     """The check of one server, which the caller holds."""
 
@@ -242,9 +252,8 @@ class ServerCheck:
         was_on = server_facts.parse_log_state(log_state)
         asleep = answers.parse_cvar(hibernate, HIBERNATE) if server_facts.parse_hibernation(status) else None
         await deps.db.write([region_checks.expect_post(self._check_id, token, deps.clock.now_ms())])
-        undo = [console_commands.remove_log_address_command(url)]
-        if was_on is False:
-            undo.append("log off")
+        undo = [console_commands.remove_log_address_command(url), *([] if was_on is not False else ["log off"])]
+        listening = _Listening(token=token, url=url, asleep=asleep, undo=undo)
         try:
             await self._go_on()
             _, _, listed = await console.run_all(
@@ -253,15 +262,13 @@ class ServerCheck:
             kept = reading.log_address_finding(url, listed)
             await self._add(kept)
             if kept.verdict is CheckVerdict.OK:
-                await self._await_post(console, token, url, asleep, undo)
+                await self._await_post(console, listening)
         finally:
             await self._clean(console, undo)
 
-    async def _await_post(
-        self, console: RemoteConsole, token: str, url: str, asleep: answers.CvarValue | None, undo: list[str]
-    ) -> None:
+    async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
         """Wait for a post; a server that hibernates is kept awake for it, if it sends none by itself."""
-        deps = self._deps
+        deps, asleep, token = self._deps, listening.asleep, listening.token
         begun_ms = deps.clock.now_ms()
         await console.run(ECHO)  # which the server logs
         may_wake = asleep is not None and not asleep.equals("0")
@@ -269,12 +276,13 @@ class ServerCheck:
         was_woken = post is None and may_wake
         if asleep is not None and was_woken:
             await self._go_on()
-            undo.append(console_commands.set_command(HIBERNATE, asleep.value))
+            listening.undo.append(console_commands.set_command(HIBERNATE, asleep.value))
             await console.run_all((console_commands.set_command(HIBERNATE, "0"), ECHO))
             post = await self._post(token, deps.times.post_s)
         base = deps.urls.base
         if post is None:
-            pending = server_facts.has_pending_request(await console.run(console_commands.LOG_LISTENERS), url)
+            listed = await console.run(console_commands.LOG_LISTENERS)
+            pending = server_facts.has_pending_request(listed, listening.url)
             missing = reading.missing_post_finding(
                 base,
                 waited_s=deps.times.post_s,
