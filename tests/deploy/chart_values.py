@@ -27,12 +27,12 @@ VALUES: Mapping[str, dict[str, Any]] = {
     "defaults": {},
     "postgresql": {**_POSTGRES, "replicaCount": 3},
     "stopped": {"replicaCount": 0},
-    "restored": {"replicaCount": 0, "backup": {"enabled": True}, "restore": {"file": "latest", "originalIsGone": True}},
+    "restored": {"replicaCount": 0, "backup": {"enabled": True}, "restore": {"file": "latest"}},
     "restored-postgresql": {
         **_POSTGRES,
         "replicaCount": 0,
-        "backup": {"existingClaim": "backups"},
-        "restore": {"file": "matchpod-backup-1.dump"},
+        "backup": {"enabled": True, "existingClaim": "backups"},
+        "restore": {"file": "matchpod-backup-1.dump", "originalIsGone": True},
     },
     "plain-ingress": {"ingress": {"enabled": True, "host": "cs.example.net", "annotations": {"a.example/b": "c"}}},
     "traefik": {
@@ -72,7 +72,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "regions": [_TRY, _LAN],
     },
     "policies-other-cluster": {"fleetsOnly": True, "networkPolicy": _POLICY, "regions": [_TRY]},
-    "callback-proxy": {"callbackProxy": {"existingSecret": "proxy"}, "firstKey": {"existingSecret": "first"}},
+    "callback-proxy": {"firstKey": {"existingSecret": "first"}},
     "platform-user": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "no-autoscaler": {"gameServer": {"autoscaler": {"enabled": False}, "replicas": 4}, "regions": [_TRY]},
     "two-regions-one-fleet": {
@@ -86,7 +86,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "gameServer": {
             "kind": "cs2",
             "image": {"repository": "registry.example.com/cs2"},
-            "command": ["start_with_token.sh", "-port", "{port}", "-ip", "{ip}"],
+            "command": ["start_with_token.sh", "-port", "{port}", "-ip", "{ip}", "+exec", "matchpod/{cfg}"],
             "extraVolumes": [{"name": "tokens", "hostPath": {"path": "/srv/tokens", "type": "Directory"}}],
             "extraVolumeMounts": [{"name": "tokens", "mountPath": "/tokens"}],
             "extraEnv": [{"name": "A", "value": "b"}],
