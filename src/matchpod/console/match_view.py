@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cs2_protocol.game import Side, Team
 from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.deps import ConsoleDeps
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
@@ -66,6 +67,17 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     actions: Actions
     history: History
     now_ms: Callable[[], int]
+
+
+def match_services(deps: ConsoleDeps) -> MatchServices:
+    services = deps.services
+    return MatchServices(
+        details=deps.details,
+        matches=services.matches,
+        actions=services.actions,
+        history=services.history,
+        now_ms=deps.now_ms,
+    )
 
 
 class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):

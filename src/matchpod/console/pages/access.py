@@ -37,22 +37,11 @@ ROLE_TEXTS = {
 _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for scope in Scope}
 
 
-class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A session, as listed."""
-
-    id: str
-    created_ms: int
-    seen_ms: int
-    user_agent: str
-    begun: str
-    is_this: bool
-    may_end: bool
-
-
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the list of sessions."""
 
-    lines: tuple[SessionLine, ...]
+    lines: Sequence[tuple[object, str, bool]]
+    """The sessions, each with what it was begun with, and whether the person may end it."""
     page: int
     total: int
     """The sessions on all pages."""
@@ -161,18 +150,14 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
     only_key = None if user.principal is None or _sees_all(user) else user.principal.key_id
     total = await visit.deps.sessions.count(user.org_id, key_id=only_key)
     page = min(_page_number(visit), max(1, -(-total // SESSIONS_PER_PAGE)))
-    lines = tuple(
-        SessionLine(
-            id=session.id,
-            created_ms=session.created_at_ms,
-            seen_ms=session.seen_at_ms,
-            user_agent=session.user_agent,
-            begun=session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
-            is_this=session.id == user.session_id,
-            may_end=_may_end(visit, session.id, session.key_id),
+    lines = [
+        (
+            session,
+            session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
+            _may_end(visit, session.id, session.key_id),
         )
         for session in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
-    )
+    ]
     return SessionPage(lines=lines, page=page, total=total)
 
 
