@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from matchpod.web.http.trusted_proxies import LOOPBACK_NETWORKS
+
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 RESERVED_PART: Final = 8
@@ -67,6 +69,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     per_address: int | None = None
     pipelined: int = MAX_PIPELINED
+    trusted_proxies: tuple[str, ...] = LOOPBACK_NETWORKS
+    """Their connections do not count for an address; the requests on them count for that of the client."""
     probes: ConnectionLimits | None = None
     """Places besides, which only connections that begin with a probe can take, for one request each. The limits of an
     address then hold for this machine too."""
@@ -153,12 +157,24 @@ class Admission:
     def trust(self, seat: Seat) -> None:
         """Stop counting the connection for its address: it is a trusted client's, and one machine may have many."""
         if seat.address is not None:
-            left = self._by_address[seat.address] - 1
-            if left:
-                self._by_address[seat.address] = left
-            else:
-                del self._by_address[seat.address]
+            self.end(seat.address)
             seat.address = None
+
+    def begin(self, address: str) -> bool:
+        """Count a request that a proxy forwards for this address; False if it has too many connections and requests."""
+        count = self._by_address.get(address, 0)
+        if self._of_address is not None and count >= self._of_address:
+            return False
+        self._by_address[address] = count + 1
+        return True
+
+    def end(self, address: str) -> None:
+        """Count a connection or a request of this address no longer."""
+        left = self._by_address[address] - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            del self._by_address[address]
 
     def excess(self, seat: Seat) -> Excess | None:
         """Return why only priority requests are answered on this connection now; None if it is an ordinary one."""

@@ -53,6 +53,8 @@ class ApiConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self.transport: asyncio.Transport
         self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
+        self._proxy: str | None = None
+        """The address of the trusted proxy whose connection this is."""
         self._unparsed_bytes = 0
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._direct_body: bytes | None = None
@@ -85,7 +87,9 @@ class ApiConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
+        client = _address(transport, "peername")
+        self._addresses = (client, _address(transport, "sockname"))
+        self._proxy = client[0] if client is not None and self._shared.proxies.has(client[0]) else None
         self._shared.add(self)
         self._deadline_s = self._loop.time() + self._patience.head_s
         self._check_timeouts()
@@ -232,6 +236,9 @@ class ApiConnection(asyncio.Protocol):
         url = httptools.parse_url(target)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
+        client = self._addresses[0]
+        if self._proxy is not None:
+            client = (self._shared.proxies.client(self._proxy, headers), 0)
         return {
             "type": "http",
             "asgi": _ASGI,
@@ -243,7 +250,7 @@ class ApiConnection(asyncio.Protocol):
             "query_string": url.query or b"",
             "root_path": "",
             "headers": headers,
-            "client": self._addresses[0],
+            "client": client,
             "server": self._addresses[1],
             "extensions": {CONNECTION: self},
         }
@@ -315,12 +322,14 @@ class ApiConnection(asyncio.Protocol):
         task.add_done_callback(self._shared.tasks.discard)
 
     async def _run(self, exchange: Exchange) -> None:
+        scope, shared = exchange.scope, self._shared
         try:
-            error = None if self.seat.is_ordinary else self._shared.rejection(self.seat, exchange.scope["path"])
-            if error is None:
-                await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+            error = None if self.seat.is_ordinary else shared.rejection(self.seat, scope["path"])
+            if error is None and self._proxy is not None:
+                with shared.of_client(self.seat, scope["client"][0], scope["path"]) as error:
+                    await self._respond(exchange, error)
             else:
-                await self._send_error(exchange, error)
+                await self._respond(exchange, error)
         except Exception:  # noqa: BLE001 - an application must not end the server
             _log.exception("application failed")
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
@@ -330,6 +339,12 @@ class ApiConnection(asyncio.Protocol):
         else:
             self._write_error(HttpError("Internal error.", INTERNAL_ERROR))
             self.transport.close()
+
+    async def _respond(self, exchange: Exchange, error: HttpError | None) -> None:
+        if error is None:
+            await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+        else:
+            await self._send_error(exchange, error)
 
     def exchange_completed(self) -> None:
         """Answer the next request, wait for one, or close the connection."""
