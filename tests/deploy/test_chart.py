@@ -427,8 +427,8 @@ def test_policies_allow_the_dns_of_platforms_and_addresses_of_ipv6(everything: d
         assert len(blocks[0]["except"]) == 5
         assert len(blocks[1]["except"]) == 2
     own = {one["metadata"]["name"]: one["spec"]["egress"] for one in kinds(everything["policies"], "NetworkPolicy")}
-    for name, network in (("matchpod", "10.1.0.0/16"), ("matchpod-game-servers", "10.2.0.0/16")):
-        assert {"to": [{"ipBlock": {"cidr": network}}]} in own[name]
+    for name, allowed in (("matchpod", "10.1.0.0/16"), ("matchpod-game-servers", "10.2.0.0/16")):
+        assert {"to": [{"ipBlock": {"cidr": allowed}}]} in own[name]
         assert "53" not in json.dumps(own[name]).replace("1053", "").replace("65535", "").replace("5432", "")
         outside = [rule["to"] for rule in own[name] if rule["to"][0].get("ipBlock", {}).get("cidr") == "0.0.0.0/0"]
         assert [one["ipBlock"].get("except") for one in outside[0]] == [["10.0.0.0/8"], None]
