@@ -125,7 +125,6 @@ class MatchScreen:
 
     @property
     def has_actions(self) -> bool:
-        """True if an action was requested."""
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
@@ -136,7 +135,6 @@ class MatchScreen:
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
 
     def part(self, name: str) -> Markup:
-        """A fragment of the page."""
         if name == "feed":
             return Markup(self._feed().decode())
         return Markup(self._parts[name].decode())
@@ -150,7 +148,6 @@ class MatchScreen:
         return [Markup(feed_line(item, self.map_number, names, people).decode()) for item in shown]
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         services = self._services
         match = await services.details.get(self._principal, self._server_id)
         if match.progress is not None and self._connect is None:
