@@ -13,7 +13,7 @@ import msgspec
 
 from cs2_protocol.game import Team
 from matchpod.console.filters import storable
-from matchpod.console.match_form import read_number
+from matchpod.console.match_form import FormField, form_field, read_number
 from matchpod.console.roster_text import FORMATS, read_roster
 from matchpod.core.errors import ActionNotPossibleError, InvalidParamsError
 from matchpod.core.match.actions import ACTIONS, ActionField, ActionState, ActionType
@@ -41,19 +41,6 @@ Rejection = InvalidParamsError | ActionNotPossibleError
 """Why a request was not accepted."""
 
 
-class ActionInput(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a form; with `choices` one of these, or also another person."""
-
-    name: str
-    label: str
-    help: str = ""
-    choices: Choices = ()
-    is_number: bool = False
-    is_optional: bool = False
-    has_other: bool = False
-    max_length: int | None = None
-
-
 class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form of an action, what was typed into it, and why that was rejected."""
 
@@ -62,7 +49,7 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     obstacle: str
     """Why it is not possible now; empty if it is."""
-    inputs: tuple[ActionInput, ...]
+    inputs: tuple[FormField, ...]
     given: Mapping[str, str] = MappingProxyType({})
     faults: Mapping[str, str] = MappingProxyType({})
     """By the name of the input, in their order in the form."""
@@ -139,19 +126,15 @@ def _form(
     )
 
 
-def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -> ActionInput:
+def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -> FormField:
     known = _FIELDS[field.name]
-    schema = known.rule.schema
     is_person = field.name in _PEOPLE
-    return ActionInput(
-        name=field.name,
-        label=known.label,
-        help="" if choices else f"{FORMATS}." if is_person else field.text,
+    return msgspec.structs.replace(
+        form_field(known, help_text="" if choices else f"{FORMATS}." if is_person else field.text),
         choices=choices,
-        is_number=schema.get("type") == "integer",
+        is_number=known.rule.schema.get("type") == "integer",
         is_optional=is_optional,
         has_other=is_person and bool(choices),
-        max_length=msgspec.convert(schema.get("maxLength"), int | None),
     )
 
 
