@@ -192,7 +192,7 @@ def action_lines(
         ActionLine(
             id=one.action_id,
             label=ACTIONS[one.type].label,
-            values=tuple(_values(one, names, people)),
+            values=tuple(field_words(_given_fields(one), names, people)),
             state=one.state,
             detail=one.detail or "",
             at=one.requested_at,
@@ -213,21 +213,29 @@ def role_words(role: RosterRole, names: tuple[str, str]) -> str:
     }.get(role, role.value)
 
 
-def _values(action: ActionView, names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
-    """Return the fields of an action in words."""
-    if isinstance(action.round, int):
-        yield f"round {action.round}"
-    if isinstance(action.text, str):
-        yield action.text
-    if isinstance(action.steam_id, str):
-        yield people.get(action.steam_id, action.steam_id)
-    if isinstance(action.role, RosterRole):
-        yield role_words(action.role, names)
-    if isinstance(action.out, str):
-        yield f"out: {people.get(action.out, action.out)}"
-    if isinstance(action.in_, str):
-        yield f"in: {people.get(action.in_, action.in_)}"
-    if isinstance(action.seconds, int):
-        yield f"{action.seconds} s"
-    if isinstance(action.winner, Team):
-        yield names[0] if action.winner is Team.TEAM1 else names[1]
+def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
+    """Return the fields of an action in words, given by their names in the API."""
+    for name, value in fields.items():
+        person = people.get(str(value), str(value))
+        match name:
+            case request.ROUND.name:
+                yield f"round {value}"
+            case request.TEXT.name:
+                yield str(value)
+            case request.STEAM_ID.name:
+                yield person
+            case request.AS.name if value in set(RosterRole):
+                yield role_words(RosterRole(str(value)), names)
+            case request.OUT.name | request.IN.name:
+                yield f"{name}: {person}"
+            case request.SECONDS.name:
+                yield f"{value} s"
+            case request.WINNER.name:
+                yield names[0] if value == Team.TEAM1 else names[1]
+            case _:
+                yield f"{name} {value}"  # of a later version
+
+
+def _given_fields(action: ActionView) -> dict[str, str | int]:
+    known: dict[str, str | int] = msgspec.to_builtins(action)
+    return {field.name: known[field.name] for field in ACTIONS[action.type].fields}
