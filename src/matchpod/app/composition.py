@@ -15,6 +15,7 @@ from matchpod.adapters import sqlite_space
 from matchpod.adapters.callback_proxy import read_proxy
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
+from matchpod.adapters.fleets.instance_folders import InstanceOptions
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
@@ -203,6 +204,11 @@ def check_fleets(settings: Settings) -> None:
         fleet = region.fleet
         if not isinstance(fleet, ProcessFleetSettings):
             continue
+        if fleet.install_dir is not None and not (fleet.install_dir / "game").is_dir():
+            _log.warning(
+                "the game is not installed, so no server can be started",
+                extra={"region": region.code, "install_dir": str(fleet.install_dir)},
+            )
         try:
             if fleet.user is not None:
                 find_user(fleet.user)
@@ -271,6 +277,8 @@ def _compose_fleet(
             memory_bytes=fleet.memory_bytes,
             user=fleet.user,
             cfg_folder=fleet.cfg_dir,
+            instances=_instance_options(fleet),
+            tv_ports=fleet.tv_ports,
             steam_tokens=tuple(token.reveal() for token in fleet.steam_tokens),
             owner=installation,
         )
@@ -278,6 +286,18 @@ def _compose_fleet(
     if isinstance(fleet, AgonesFleetSettings):
         return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics)
     assert_never(fleet)
+
+
+def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
+    if fleet.install_dir is None or fleet.instances_dir is None:
+        return None
+    # Absolute, because servers have other working folders.
+    return InstanceOptions(
+        install_dir=fleet.install_dir.absolute(),
+        instances_dir=fleet.instances_dir.absolute(),
+        addons=fleet.addons,
+        steamclient=fleet.steamclient.absolute() if fleet.steamclient else None,
+    )
 
 
 def _compose_agones_fleet(
@@ -430,8 +450,11 @@ def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:
     folders = {}
     if settings.database_url is None:
         folders["data"] = settings.data_dir
-    if any(isinstance(region.fleet, ProcessFleetSettings) for region in settings.regions):
-        folders["fleets"] = settings.fleets_path
+    for region in settings.regions:
+        if isinstance(region.fleet, ProcessFleetSettings):
+            folders["fleets"] = settings.fleets_path
+            if region.fleet.instances_dir is not None:
+                folders[f"instances-{region.code}"] = region.fleet.instances_dir
     return DiskSpace(
         folders,
         min_free_mb=settings.min_free_disk_mb,

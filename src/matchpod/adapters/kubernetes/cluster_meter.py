@@ -10,8 +10,6 @@ NO_ANSWER: Final = "none"
 
 
 class Verb(StrEnum):
-    """What a request does, in the words of Kubernetes."""
-
     GET = "get"
     LIST = "list"
     WATCH = "watch"

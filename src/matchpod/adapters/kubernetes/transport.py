@@ -59,8 +59,6 @@ class _Pool:
 
 
 class HttpTransport:
-    """The connections to one cluster."""
-
     def __init__(self, cluster: Cluster, meter: ClusterMeter | None = None) -> None:
         self._cluster = cluster
         self._meter = meter or ClusterMeter()
@@ -109,7 +107,6 @@ class HttpTransport:
             self._credentials.expire(login)
 
     async def chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body of a response as it arrives."""
         try:
             async for chunk in response.aiter_bytes():
                 yield chunk

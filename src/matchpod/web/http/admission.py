@@ -143,7 +143,6 @@ class Admission:
         return self._by_address.get(address, 0) >= ADDRESS_EXCESS * self._of_address
 
     def enter(self, address: str | None) -> Seat:
-        """Count a new connection."""
         self.open += 1
         seat = Seat(self, None if self._of_address is None else address)
         if seat.address is not None:
@@ -152,7 +151,6 @@ class Admission:
         return seat
 
     def leave(self, seat: Seat) -> None:
-        """Count a closed connection."""
         self.open -= 1
         self.trust(seat)
 

@@ -399,12 +399,10 @@ class ApiConnection(asyncio.Protocol):
         self.transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has read enough of what was sent."""
         if not self._can_write.is_set():
             await self._can_write.wait()
 
     def pause_body(self) -> None:
-        """Stop reading from the client."""
         if not self._is_body_paused:
             self._is_body_paused = True
             self.transport.pause_reading()
@@ -423,7 +421,6 @@ class ApiConnection(asyncio.Protocol):
         return self._shared.date()
 
     def shut_down(self) -> None:
-        """Close the connection, after the response in progress if there is one."""
         self._waiting.clear()
         if self._current is None or self._current.is_response_complete:
             self.transport.close()
@@ -434,16 +431,13 @@ class ApiConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """False once nothing can be sent anymore."""
         return not self.transport.is_closing()
 
     @property
     def has_room(self) -> bool:
-        """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
 
     def watch_loss(self, act: Callable[[], None] | None, /) -> None:
-        """Call `act` when the connection is lost; None to call nothing any longer."""
         self._on_lost = act
 
     def begin_stream(self) -> None:
@@ -462,7 +456,6 @@ class ApiConnection(asyncio.Protocol):
                 tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
     def abort(self) -> None:
-        """Drop the connection with all unsent data."""
         self.transport.abort()
 
     # --- errors and timeouts --------------------------------------------------------------------------------------

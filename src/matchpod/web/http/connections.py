@@ -152,7 +152,6 @@ class Connections:
         self._idle[connection] = None
 
     def set_busy(self, connection: Connection) -> None:
-        """Note that a connection has a request in progress."""
         self._idle.pop(connection, None)
         self._silent.pop(connection, None)
 
@@ -249,7 +248,6 @@ class Connections:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Free the place of a connection that has ended."""
         seat.admission.leave(seat)
         self._count_open()
 
