@@ -33,8 +33,6 @@ OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role own
 
 
 class Who(StrEnum):
-    """Who may use a page."""
-
     ANYONE = "anyone"
     PERSON = "person"
     """Everyone who is logged in."""
@@ -79,7 +77,6 @@ class Visit(msgspec.Struct, kw_only=True):
         return {name: value for name, value in query_of(self.call) if value}
 
     async def form(self) -> dict[str, str]:
-        """Return the fields of a form that was sent."""
         return await read_form(self.call)
 
     def page(

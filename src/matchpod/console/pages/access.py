@@ -38,19 +38,12 @@ _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for sco
 
 
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the list of sessions."""
-
     lines: Sequence[tuple[object, str, bool]]
     """The sessions, each with what it was begun with, and whether the person may end it."""
     page: int
     total: int
     """The sessions on all pages."""
     page_size: int = SESSIONS_PER_PAGE
-
-
-async def overview(visit: Visit) -> Response:
-    """Show keys, sessions and the audit log."""
-    return await _page(visit)
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------
@@ -69,7 +62,7 @@ async def create_key(visit: Visit) -> Response:
             actor=visit.user.session_id,
         )
     except InvalidParamsError as exc:
-        return await _page(visit, given=given, fault=exc)
+        return await overview(visit, given=given, fault=exc)
     return _new_key(visit, created, title="The key was created")
 
 
@@ -184,9 +177,10 @@ def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-async def _page(
+async def overview(
     visit: Visit, *, given: Mapping[str, str] | None = None, fault: InvalidParamsError | None = None
 ) -> Response:
+    """Show keys, sessions and the audit log."""
     user = visit.user
     if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
         raise ForbiddenError(READER_ONLY)

@@ -45,10 +45,6 @@ _NotAccepted = tuple[Mapping[str, str], Rejection]
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
 
-async def show(visit: Visit) -> Response:
-    return await _page(visit)
-
-
 async def act(visit: Visit) -> Response:
     """Do what a button on the page says."""
     server_id, name = visit.call.params
@@ -61,7 +57,7 @@ async def act(visit: Visit) -> Response:
     revealed = await action.perform(visit, match)
     if isinstance(revealed, Revealed):
         await _refresh(visit, server_id)
-        return await _page(visit, revealed=revealed)
+        return await show(visit, revealed=revealed)
     return await _done(visit, server_id, action.notice)
 
 
@@ -72,7 +68,7 @@ async def rule(visit: Visit) -> Response:
     try:
         await visit.deps.services.rulings.rule(visit.principal, server_id, body, None)
     except InvalidParamsError as exc:
-        return await _page(visit, rejected=(given, exc))
+        return await show(visit, rejected=(given, exc))
     return await _done(visit, server_id, "ruled")
 
 
@@ -85,7 +81,7 @@ async def request_action(visit: Visit) -> Response:
     except (InvalidParamsError, ActionNotPossibleError) as exc:
         if given["type"] not in tuple(ActionType):
             raise
-        return await _page(visit, not_accepted=(given, exc))
+        return await show(visit, not_accepted=(given, exc))
     return await _done(visit, server_id, "action-requested")
 
 
@@ -96,7 +92,6 @@ async def result(visit: Visit) -> Response:
 
 
 async def log(visit: Visit) -> PartedResponse:
-    """Return the log of the server as text."""
     services, server_id = visit.deps.services, visit.call.params[0]
     return await log_response(services, visit.principal, server_id, headers=(*HEADERS, NOT_STORED))
 
@@ -111,7 +106,7 @@ async def _done(visit: Visit, server_id: str, notice: str) -> Response:
     return visit.done(f"/console/matches/{server_id}", notice)
 
 
-async def _page(
+async def show(
     visit: Visit,
     *,
     revealed: Revealed | None = None,
