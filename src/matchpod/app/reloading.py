@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.app.log_urls import unreachable_log_urls
 from matchpod.service.regions.regions import Regions
 from matchpod.settings import RegionSettings, Settings, SettingsError, StaticFleetSettings
 
@@ -29,11 +30,13 @@ class ServerLists:
         regions: Regions,
         *,
         load: Callable[[], Settings],
+        base: str,
     ) -> None:
-        """`load` reads the settings again, or raises SettingsError."""
+        """`load` reads the settings again, or raises SettingsError; `base` is the URL for the servers' logs."""
         self._settings = settings
         self._regions = regions
         self._load = load
+        self._base = base
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -50,8 +53,11 @@ class ServerLists:
         """Replace the lists; with invalid settings, log what is wrong with them and keep the lists."""
         try:
             found = self._load()
+            faults: Sequence[str] = unreachable_log_urls(found, self._base)
         except SettingsError as exc:
-            for fault in exc.faults:
+            faults = exc.faults
+        if faults:
+            for fault in faults:
                 _log.error("settings not read again", extra={"error": fault})
             return
         new = {region.code: region.fleet for region in found.regions}

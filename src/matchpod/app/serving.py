@@ -193,7 +193,7 @@ async def _serve(
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
-        stack.enter_context(ServerLists(settings, service.regions, load=load).following())
+        stack.enter_context(ServerLists(settings, service.regions, load=load, base=ingest_base).following())
         key = await _create_key(service, settings)
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)

@@ -332,7 +332,8 @@ _LOG_ADVICE: Final = (
     "and that the URL is answered without a redirect."
 )
 _LOCAL_URL_ADVICE: Final = (
-    "Only the machine of the service can reach this URL. Set MATCHPOD_PUBLIC_URL to one that the server can reach."
+    "Only the machine of the service can reach this URL. Set MATCHPOD_PUBLIC_URL or MATCHPOD_LOG_URL to one that the "
+    "server can reach."
 )
 _CLOCK_ADVICE: Final = (
     "Set the clock of its machine, best with NTP. Matches are timed by the clock of the service, but a wrong date "

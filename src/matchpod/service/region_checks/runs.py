@@ -113,7 +113,7 @@ class RegionCheck:
     """One check of one region."""
 
     def __init__(self, deps: CheckDeps, region: Region, row: CheckRow) -> None:
-        self._deps = deps
+        self._deps = msgspec.structs.replace(deps, urls=deps.urls.of(region.code))
         self._region = region
         self._row = row
         self._reports: dict[str, ServerReport] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import logging
 import socket
 import time
@@ -21,6 +20,7 @@ import msgspec
 
 from cs2_protocol import console_answers as answers
 from cs2_protocol import console_commands, server_facts
+from matchpod.core.requests.addresses import is_loopback
 from matchpod.core.servers.check_report import (
     MAX_TEXT,
     CheckFinding,
@@ -287,8 +287,8 @@ class ServerCheck:
                 base,
                 waited_s=deps.times.post_s,
                 is_pending=pending,
-                is_base_local=is_local(urlsplit(base).hostname or ""),
-                is_server_local=is_local(self._server.rcon_host),
+                is_base_local=is_loopback(urlsplit(base).hostname or ""),
+                is_server_local=is_loopback(self._server.rcon_host),
             )
             await self._add(missing, reading.clock_finding(None, is_real_time=self._is_real_time))
             return
@@ -346,12 +346,3 @@ def opening_of(error: ConsoleError) -> Opening:
     if isinstance(cause, OSError) and not isinstance(cause, ConnectionError):
         return Opening.UNREACHABLE
     return Opening.CLOSED
-
-
-def is_local(host: str) -> bool:
-    """True if an address only works on the machine of the service."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_unspecified
