@@ -94,7 +94,10 @@ def test_pod_is_hardened_like_that_of_the_chart(template: Any, container: Any) -
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     plain = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert init["securityContext"] == {**plain, "readOnlyRootFilesystem": True}
-    assert container["securityContext"] == {**plain, "readOnlyRootFilesystem": False}  # what it writes elsewhere is not known
+    assert container["securityContext"] == {
+        **plain,
+        "readOnlyRootFilesystem": False,
+    }  # what it writes elsewhere is not known
     assert all("memory" in one["resources"]["limits"] for one in (init, container))
 
 
