@@ -287,6 +287,20 @@ def test_fault_of_an_invalid_value_says_what_is_allowed() -> None:
         assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
 
 
+def test_callback_proxy_is_an_http_url_and_a_secret() -> None:
+    for url in ("http://proxy.example:3128", f"http://pod:{HIDDEN}@10.0.0.1/", "http://[2001:db8::1]:3128"):
+        settings = load_settings({"MATCHPOD_CALLBACK_PROXY": url}, no_file)
+        assert settings.callback_proxy == Secret(url)
+        assert HIDDEN not in repr(settings)
+    for url in ("https://proxy.example", "proxy.example:3128", "http://", "http://a b", "http://proxy.example:0"):
+        (fault,) = faults_of({"MATCHPOD_CALLBACK_PROXY": url})
+        assert fault.startswith(
+            "MATCHPOD_CALLBACK_PROXY has an invalid value (not shown); it must be a URL like http://"
+        )
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example/path"})) == 1
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example:x"})) == 1
+
+
 def test_fault_names_the_key_and_the_file() -> None:
     for line, fault in [
         ("port = true", "port in var/matchpod.toml is true; it must be a whole number from 0 to 65535."),

@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 
 from matchpod.adapters import sqlite_space
+from matchpod.adapters.callback_proxy import read_proxy
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.instance_folders import InstanceOptions
@@ -123,7 +124,8 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    sender = HttpCallbackSender()
+    proxy = settings.callback_proxy
+    sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
     disk = _compose_disk(resources, metrics.registry)

@@ -161,6 +161,21 @@ def web_url() -> Rule[str]:
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
 
 
+def proxy_url() -> Rule[Secret]:
+    """The URL of an HTTP proxy; it may contain a password."""
+
+    def read(value: object) -> Secret:
+        url = _text(value, MAX_TEXT)
+        parts = urlsplit(url)
+        is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+        if parts.scheme != "http" or not is_bare or parts.port == 0:  # the port raises ValueError if it is not a number
+            raise ValueError
+        _host(parts.hostname or "")
+        return Secret(url)
+
+    return Rule("a URL like http://proxy.example:3128 or http://user:password@proxy.example:3128", read)
+
+
 def postgres_url() -> Rule[Secret]:
     """A PostgreSQL URL; it may contain a password."""
 
