@@ -66,7 +66,7 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 """Names in lower case, and values."""
 
 Stored = Callable[[bool], None]
-"""Called when a post was committed, or with False if it was not."""
+"""Called when a post that was committed may be answered, or with False if it was not committed."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
 """The body, or a function that reads it: the body of an unknown sender is not read."""
@@ -196,7 +196,7 @@ class Ingest:
         self._report_tokens = tokens_of(servers.by_report_token)
 
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
-        """Store a usual post of the server of a live match without waiting; `stored` is called after the commit.
+        """Store a usual post of the server of a live match without waiting; `stored` is called when it may be answered.
 
         False if it is not usual: then `store_log` decides. So it is if `stored` is called with False.
         """
@@ -216,7 +216,7 @@ class Ingest:
             self._log_stored(sender, len(lines), result)
 
         entry = _log_entry(sender, _stored_headers(headers), lines, received_ms=self._clock.now_ms())
-        self._log_writer.add(sender.server_id, (entry,), done)
+        self._log_writer.add(sender.server_id, (entry,), done, may_hold=True)
         return True
 
     @unavailable_on_outage
@@ -246,7 +246,7 @@ class Ingest:
                 return sender
             if lines:
                 entries = await self._log_entries(sender, _stored_headers(headers), lines)
-                stored = await self._log_writer.append(sender.server_id, entries, may_wait=True)
+                stored = await self._log_writer.append(sender.server_id, entries, may_wait=True, may_hold=True)
                 self._log_stored(sender, len(lines), stored)
         return Receipt.STORED
 
@@ -314,8 +314,7 @@ class Ingest:
                 _check_shots(report)
             redacted = redact_report(report, sender.secrets)
             entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted, attempt=sender.attempt)
-            # A plugin sends a report once: when all of its turns are taken, nothing waits for the next tick.
-            stored = await self._log_writer.append(sender.server_id, [entry], may_wait=not budget.turns.locked())
+            stored = await self._log_writer.append(sender.server_id, [entry], may_wait=True)
             self._end_over_quota(sender, stored)
         self._metrics.reports.inc(kind)
         return Receipt.STORED
