@@ -18,6 +18,7 @@ from matchpod.core.errors import InvalidParamsError, NotFoundError, RulingTooLat
 from matchpod.web.application import internal_error
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import error_response
+from matchpod.web.openapi.examples import without_repeats
 from matchpod.web.routes import ENDPOINTS
 from scripts.recorded_service import RecordedService, Response, wait_until
 
@@ -105,9 +106,8 @@ class Recorder:
         self.errors[response.json["error"]] = response.json
 
     def as_json(self) -> str:
-        """Return all examples as the content of the file."""
         parts = {"operations": self.operations, "webhooks": self.webhooks, "errors": self.errors}
-        return json.dumps(parts, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
+        return json.dumps(parts, ensure_ascii=False)
 
 
 def shortened(value: Any) -> Any:
@@ -407,9 +407,10 @@ def main(file: Path) -> int:
         service = RecordedService(Path(folder), rate_limit=str(RATE_LIMIT), max_body_bytes="262144")
         try:
             recorder = record(service)
-            text = without_secrets(recorder.as_json(), recorder)
+            examples = json.loads(without_secrets(recorder.as_json(), recorder))
         finally:
             service.close()
+    text = json.dumps(without_repeats(examples), indent=1, ensure_ascii=False) + "\n"
     file.write_text(text, encoding="utf-8")
     print(f"{file.name}: {len(recorder.operations)} operations, {len(text):,} characters")
     return 0

@@ -179,7 +179,11 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def pending_action(self) -> ActionRecord | None:
         """Return the newest action that is neither done nor failed; None if there is none."""
-        return next((record for record in reversed(self.actions.values()) if not record.state.is_final), None)
+        return self.actions[self.open_actions[-1]] if self.open_actions else None
+
+    def unanswered_actions(self) -> list[ActionRecord]:
+        """Return the actions that are neither done nor failed and that the server has not accepted yet."""
+        return [record for record in self._open_actions() if not record.is_answered]
 
     def _open_actions(self) -> list[ActionRecord]:
         return [self.actions[action_id] for action_id in self.open_actions]
