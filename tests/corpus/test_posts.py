@@ -109,11 +109,11 @@ def test_lost_bytes_make_the_map_incomplete_but_keep_the_score_correct(corpus: P
 def test_no_map_ends_in_a_round_that_could_not_end_it(corpus: Path) -> None:
     ends = sure = 0
     for name in CS2_MATCHES:
-        reader, begin = MatchReader.create(COMPETITIVE, RECEIVED_MS), 0
-        for line in (corpus / name).read_bytes().splitlines(keepends=True):
+        reader, begin, data = MatchReader.create(COMPETITIVE, RECEIVED_MS), 0, (corpus / name).read_bytes()
+        for line in data.splitlines(keepends=True):
             could_end = reader.may_map_end
             sure += not could_end
-            events = reader.read_post(post(line, begin, begin + len(line))).events
+            events = reader.read_post(post(data, begin, begin + len(line))).events
             begin += len(line)
             ended = any(isinstance(event, MapEnded) for event in events)
             assert could_end or not ended, line
