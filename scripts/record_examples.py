@@ -335,10 +335,10 @@ def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
     """Record unknown ids and wrong queries of an operation."""
     if endpoint.alias_of is not None:
         return
-    if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.errors:
+    if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.all_errors:
         parameters = recorder.operations[endpoint.name].get("parameters", {})
         recorder.call(endpoint.name, "invalid", query=WRONG_QUERIES[endpoint.name], **parameters)
-    if NotFoundError in endpoint.errors:
+    if NotFoundError in endpoint.all_errors:
         body = next(iter(recorder.operations.get(endpoint.name, {}).get("request", {}).values()), None)
         recorder.add(endpoint.name, "unknown", recorder.request(endpoint, UNKNOWN, body))
     if endpoint.name == "getMatchByExternalId":

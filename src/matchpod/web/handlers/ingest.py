@@ -13,7 +13,7 @@ from matchpod.core.errors import InvalidParamsError, UnauthorizedError
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER, Receipt
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.errors import GoneError
-from matchpod.web.handlers.matches import OK_BODY
+from matchpod.web.handlers.use_cases import OK_BODY
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_STORE
 from matchpod.web.request_bodies import read_body

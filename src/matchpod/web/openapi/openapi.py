@@ -13,7 +13,7 @@ from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.errors import UnsupportedMediaTypeError
-from matchpod.web.handlers.parameters import IDEMPOTENCY_KEY, IF_NONE_MATCH
+from matchpod.web.handlers.parameters import IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import meaning_of
@@ -166,13 +166,12 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    is_repeatable = any(one.name == IDEMPOTENCY_KEY.name for one in endpoint.parameters)
-    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
+    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if endpoint.is_repeatable else {})}
     success["headers"] = {**_headers(()), **more}
     if endpoint.links:
         success["links"] = {name: _link(name, operations) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}
-    for error in endpoint.errors:
+    for error in endpoint.all_errors:
         by_status.setdefault(error.status, []).append(error)
     failures = {
         str(status): _failure(by_status[status], examples.response(endpoint, status, by_status[status]))
