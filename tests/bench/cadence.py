@@ -72,6 +72,7 @@ ENDING = 24
 """Short matches that are played to their end."""
 ENDING_ROUNDS = 2
 ENDING_S = 240.0
+POLL_S = 0.5
 CALL_S = 0.05
 """Pause between two requests of the caller beside the matches."""
 
@@ -140,14 +141,16 @@ class Subject:
         finally:
             db.close()
 
-    async def posts(self, first_ms: int) -> list[Entry]:
-        """Return the log posts that were stored since a time."""
-        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND received_ms >= "
+    async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
+        """Return the log posts that were stored since a time, those with a `Game Over` of some servers only."""
+        names = ", ".join(f"'{one}'" for one in of)
+        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND "
+        query += f"server_id IN ({names}) AND received_ms >= " if of else "received_ms >= "
         if self.postgres is not None:
-            return [Entry(*row) for row in await self.postgres.fetch(f"{query}$1", first_ms)]
+            return {Entry(*row) for row in await self.postgres.fetch(f"{query}$1", first_ms) if _is_wanted(row, of)}
         db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
         try:
-            return [Entry(*row) for row in db.execute(f"{query}?", (first_ms,))]
+            return {Entry(*row) for row in db.execute(f"{query}?", (first_ms,)) if _is_wanted(row, of)}
         finally:
             db.close()
 
@@ -157,13 +160,15 @@ class Subject:
         await receiver.open()
         begun_ms = time.time() * 1000 - perf_counter() * 1000
         created = [await self._create_short(number, receiver.port) for number in range(ENDING)]
+        entries: set[Entry] = set()
         async with asyncio.timeout(ENDING_S):
             await asyncio.gather(*(self._play_fast(one) for one in created))
             while len(receiver.arrived_s) < ENDING:
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(POLL_S)
+                entries |= await self.posts(first_ms, created)  # they are packed soon after the end
         receiver.close()
         arrived_ms = {one: begun_ms + receiver.arrived_s[number] * 1000 for number, one in enumerate(created)}
-        self.callbacks = callback_delays(await self.posts(first_ms), arrived_ms, speed=FAST)
+        self.callbacks = callback_delays(entries, arrived_ms, speed=FAST)
 
     async def _create_short(self, number: int, port: int) -> str:
         settings = {**settings_of(1_001 + 10 * number), "maxRounds": ENDING_ROUNDS}
@@ -181,6 +186,10 @@ class Subject:
             await self.site.get(f"/api/v1/servers/{server_id}")
             self.answers_ms.append((time.monotonic() - began_s) * 1000)
             await asyncio.sleep(CALL_S)
+
+
+def _is_wanted(row: Sequence[Any], of: Sequence[str]) -> bool:
+    return not of or b"Game Over" in row[3]
 
 
 def settings_of(number: int) -> dict[str, object]:
