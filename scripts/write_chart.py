@@ -38,6 +38,7 @@ SET_BY_CHART: Mapping[str, str] = {
 SET_BY_REGION = ("fleet", "namespace", "secret_file", "previous_secret_file", "kubeconfig")
 """Keys of `[regions.fleet]` that are not in `options` of a region, because the chart sets them."""
 
+WIDTH = 120
 _NUMBER = re.compile(r"(?:(off) or )?a whole number from (\d+) to (\d+)")
 _CHOICE = re.compile(r"(\w+(?:, \w+)*) or (\w+)")
 _COMMENT = re.compile(r"(?P<indent> *)# (?:-- )?(?P<text>.*)")
@@ -72,7 +73,7 @@ def write_schema(text: str) -> str:
     schema["definitions"]["region"]["properties"]["options"]["properties"] = {
         key: {"description": setting.meaning} for key, setting in sorted(options.items()) if key not in SET_BY_REGION
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return _format(schema) + "\n"
 
 
 def described_values(text: str) -> Iterator[tuple[str, str, object]]:
@@ -114,6 +115,20 @@ def generated_files() -> dict[Path, str]:
         readme: write_readme(readme.read_text("utf-8"), values.read_text("utf-8")),
         schema: write_schema(schema.read_text("utf-8")),
     }
+
+
+def _format(value: object, indent: str = "", used: int = 0) -> str:
+    """Return a value as JSON: whatever fits into a line is in one line."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent) + used + len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_format(one, inner, len(key) + 5)}" for key, one in value.items()]
+    else:
+        parts = [_format(one, inner, 1) for one in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{end}"
 
 
 def _default(value: object) -> str:

@@ -33,7 +33,16 @@ RELEASE = "matchpod"
 NAMESPACE = "matchpod"
 
 SAMPLES = {
-    "alerts.yaml": "groups: [{name: a, rules: [{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.job }}'}}]}]",
+    "alerts.yaml": """
+groups:
+  - name: a
+    rules:
+      - alert: A
+        expr: up{job=~".*matchpod.*"} > kube_x{cronjob=~".*matchpod.*-backup"}
+        annotations:
+          summary: "{{ $labels.job }}"
+          runbook_url: https://git.example.net/matchpod/blob/main/docs/runbooks/a.md
+""",
     "dashboards/sample.json": '{"title": "{{instance}}"}',
 }
 """Alerts and a board in place of the real ones, which have tests of their own."""

@@ -365,7 +365,11 @@ def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, l
     assert monitor["spec"]["endpoints"] == [{"port": "ops", "path": "/metrics", "interval": "15s"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     (group,) = named(rendered["cluster"], "PrometheusRule")["spec"]["groups"]
-    assert group["rules"][0]["annotations"] == {"summary": "{{ $labels.job }}"}, "helm leaves templates of alerts alone"
+    (rule,) = group["rules"]
+    assert rule["annotations"]["summary"] == "{{ $labels.job }}", "helm leaves templates of alerts alone"
+    assert rule["annotations"]["runbook_url"] == "https://wiki.example.org/runbooks/a.md"
+    jobs = ['up{job="matchpod", namespace="matchpod"}', 'kube_x{cronjob="matchpod-backup", namespace="matchpod"}']
+    assert rule["expr"] == " > ".join(jobs), "another release that shares the Prometheus has alerts of its own"
     boards = named(rendered["cluster"], "ConfigMap", "matchpod-dashboards")
     assert boards["data"].keys() == {"matchpod.json", "sample.json"}
     assert boards["data"]["sample.json"] == SAMPLES["dashboards/sample.json"]

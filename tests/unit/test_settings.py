@@ -206,6 +206,25 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")
 
 
+def test_trusted_proxies_are_those_of_this_machine_unless_set() -> None:
+    for given, networks in [
+        ("", ("127.0.0.0/8", "::1/128")),
+        ("off", ()),
+        ("10.0.0.0/8, 192.0.2.7,2001:db8::/32", ("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32")),
+    ]:
+        assert load_settings({"MATCHPOD_TRUSTED_PROXIES": given}, no_file).trusted_proxies == networks
+
+
+def test_game_servers_of_a_region_use_its_log_url_or_that_of_all() -> None:
+    own = region('kind = "process"\nports = "100-109"', 'log_url = "https://eu.example/"')
+    fleet = 'kind = "process"\nports = "200-209"'
+    both = f'{own}[[regions]]\ncode = "us"\n[regions.fleet]\n{fleet}\n'
+    assert load({}, both).log_urls == {"eu": "https://eu.example"}
+    everywhere = {"MATCHPOD_LOG_URL": "http://matchpod.svc:8080", "MATCHPOD_PUBLIC_URL": "https://pod.example"}
+    assert load(everywhere, both).log_urls == {"eu": "https://eu.example", "us": "http://matchpod.svc:8080"}
+    assert load(everywhere, both).ingest_base() == "https://pod.example"
+
+
 def test_default_port_of_an_origin_is_dropped_as_browsers_do() -> None:
     given = "https://a.example:443, http://a.example:80, https://[::1]:443, https://a.example:80, http://a.example:443"
     settings = load_settings({"MATCHPOD_CORS_ORIGINS": given}, no_file)
@@ -254,6 +273,15 @@ def test_fault_of_an_invalid_value_says_what_is_allowed() -> None:
             ("CORS_ORIGINS", origin, "* or origins such as https://cup.example, separated by commas")
             for origin in ("cup.example", "https://cup.example/", "https://Cup.example", "https://a.example,")
         ),
+        *(
+            (
+                "TRUSTED_PROXIES",
+                networks,
+                "off, or addresses and networks such as 10.0.0.0/8, separated by commas",
+            )
+            for networks in ("proxy.example", "10.0.0.1/8", "10.0.0.0/33", "0.0.0.0/0", "10.0.0.1, ::/0", "10.0.0.1,")
+        ),
+        ("LOG_URL", "matchpod:8080", "an http:// or https:// URL without user name, query and fragment"),
         ("DATA_DIR", " ", "a path"),
     ]:
         assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
@@ -426,6 +454,35 @@ def test_regions_must_not_share_codes_or_addresses() -> None:
     )
     servers = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
     assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{servers}]')
+
+
+def test_regions_must_not_share_a_fleet_of_agones() -> None:
+    fleet = 'kind = "agones"\nfleet = "cs2"\nsecret_file = "s"\n'
+
+    def faults(*others: str) -> tuple[str, ...]:
+        regions = [
+            f'[[regions]]\ncode = "r{number}"\n[regions.fleet]\n{text}\n'
+            for number, text in enumerate((fleet, *others))
+        ]
+        try:
+            load(text="".join(regions))
+        except SettingsError as exc:
+            return exc.faults
+        return ()
+
+    sentence = "regions in var/matchpod.toml use the Fleet cs2 more than once: {}; each must belong to one region."
+    assert faults(fleet) == (sentence.format("r0 and r1"),)
+    assert faults(fleet + 'selector = { tier = "a" }') == (sentence.format("r0 and r1"),)
+    assert faults(fleet + 'namespace = "games"', fleet) == (sentence.format("r0 and r2"),)
+    for other in ('kubeconfig = "east"', 'kubeconfig = "east"\ncontext = "b"', 'namespace = "games"'):
+        assert faults(fleet + other) == ()
+    assert faults(fleet.replace("cs2", "cs2-east")) == ()
+
+
+def test_servers_of_one_fleet_may_be_divided_by_labels() -> None:
+    fleet = 'kind = "agones"\nfleet = "cs2"\nsecret_file = "s"\nselector = {{ tier = "{}" }}'
+    text = "".join(f'[[regions]]\ncode = "{tier}"\n[regions.fleet]\n{fleet.format(tier)}\n' for tier in "ab")
+    assert len(load(text=text).regions) == 2
 
 
 def test_ports_of_a_fleet_on_every_address_conflict_with_other_addresses() -> None:

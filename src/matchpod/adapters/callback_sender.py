@@ -56,8 +56,6 @@ _RESET_CONTENT = 205
 
 
 class HttpCallbackSender:
-    """Sends callbacks over http and https."""
-
     def __init__(
         self,
         *,

@@ -119,7 +119,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
+    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
     sender = HttpCallbackSender()
@@ -365,7 +365,7 @@ def _compose_deps(
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
-        ingest=IngestUrls(ingest_base),
+        ingest=IngestUrls(ingest_base, resources.settings.log_urls),
         pending_ms=resources.settings.pending_s * 1000,
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,

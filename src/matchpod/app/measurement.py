@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, Verb
+from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, ClusterMeter, Verb
 from matchpod.adapters.process_usage import read_usage, start_time_s
 from matchpod.app.resources import Resources
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
@@ -76,7 +76,7 @@ def _measure_process(registry: Registry, *, database: str) -> None:
     registry.before_rendering(update)
 
 
-class RegionMeter:
+class RegionMeter(ClusterMeter):
     """Measures the calls to the cluster of one region."""
 
     def __init__(self, metrics: AgonesMetrics, region: str, monotonic: Callable[[], float] = time.monotonic) -> None:

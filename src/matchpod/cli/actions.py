@@ -30,6 +30,7 @@ from matchpod.storage.servers import ServerRow
 POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
 """Longest wait for an action: a pause may wait for the end of a round."""
+ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
 
 _COLUMNS: Final[Columns[ActionView]] = {
@@ -48,7 +49,7 @@ def _fields_help() -> str:
 
 
 def act_on_match(
-    server_id: Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")],
+    server_id: ServerId,
     action: Annotated[ActionType, typer.Argument(help="What to do.")],
     fields: Annotated[list[str] | None, typer.Argument(metavar="FIELD=VALUE", help=_fields_help())] = None,
     *,
@@ -64,7 +65,7 @@ def act_on_match(
     body = {"type": action.value, **_given(fields or ()), "reason": reason, "by": by}
 
     async def request(resources: Resources) -> ActionView:
-        row = await _own_row(resources, server_id)
+        row = await find_server(resources, server_id)
         db, clock = resources.db, resources.clock
         requests = ActionRequests(db, clock, Audit(db=db, clock=clock))
         wanted = read_action_request(body, requests.new_id())
@@ -91,19 +92,21 @@ def act_on_match(
 
 
 def list_actions(
-    server_id: Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")],
+    server_id: ServerId,
     json: AsJson = False,
 ) -> None:
     """List the actions on a match, newest first."""
 
     async def read(resources: Resources) -> list[ActionView]:
-        row = await _own_row(resources, server_id)
+        row = await find_server(resources, server_id)
         return [_view(row, one) for one in await match_actions.of_server(resources.db, row.id)]
 
     print_listing(run_with_resources(read), _COLUMNS, as_json=json)
 
 
-async def _own_row(resources: Resources, server_id: str) -> ServerRow:
+async def find_server(resources: Resources, server_id: str) -> ServerRow:
+    """Return a server; exit if there is none with this id."""
+    # An argument that is not UTF-8 has surrogates, which databases reject.
     row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
     if row is None:
         fail(f"There is no server {printable(server_id)}.", code=2)
@@ -116,7 +119,10 @@ async def _wait_for(resources: Resources, server_id: str, action_id: str) -> Act
     loop = asyncio.get_running_loop()
     until_s = loop.time() + MAX_WAIT_S
     while True:
-        row, stored = await _own_row(resources, server_id), await match_actions.get(resources.db, server_id, action_id)
+        row, stored = (
+            await find_server(resources, server_id),
+            await match_actions.get(resources.db, server_id, action_id),
+        )
         if stored is None:
             fail("The action was deleted with its match.")
         view = _view(row, stored)

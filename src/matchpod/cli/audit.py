@@ -20,8 +20,6 @@ MAX_LISTED: Final = 10_000
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One act, as printed."""
-
     id: str
     at: str
     organization: str | None

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cs2_protocol.game import Side, Team
 from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.deps import ConsoleDeps
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
@@ -68,6 +69,17 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: Callable[[], int]
 
 
+def match_services(deps: ConsoleDeps) -> MatchServices:
+    services = deps.services
+    return MatchServices(
+        details=deps.details,
+        matches=services.matches,
+        actions=services.actions,
+        history=services.history,
+        now_ms=deps.now_ms,
+    )
+
+
 class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):
     """The listed players of a team; those of a match without teams have none."""
 
@@ -113,7 +125,6 @@ class MatchScreen:
 
     @property
     def has_actions(self) -> bool:
-        """True if an action was requested."""
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
@@ -124,7 +135,6 @@ class MatchScreen:
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
 
     def part(self, name: str) -> Markup:
-        """A fragment of the page."""
         if name == "feed":
             return Markup(self._feed().decode())
         return Markup(self._parts[name].decode())
@@ -137,7 +147,6 @@ class MatchScreen:
         return [Markup(feed_line(item, self.map_number, team_names(self.match)).decode()) for item in shown]
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         services = self._services
         match = await services.details.get(self._principal, self._server_id)
         if match.progress is not None and self._connect is None:

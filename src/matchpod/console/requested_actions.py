@@ -222,7 +222,6 @@ def action_lines(
 
 
 def role_words(role: RosterRole, names: tuple[str, str]) -> str:
-    """Return a role in words."""
     return {
         RosterRole.TEAM1: f"player of {names[0]}",
         RosterRole.TEAM2: f"player of {names[1]}",

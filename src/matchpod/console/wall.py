@@ -78,7 +78,6 @@ class Wall:
         return Markup(self._around[name].decode())
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         found = await self._overview.cards(self._org_id, self._matches)
         if self._totals is None or self._ticks % TOTALS_TICKS == 0:
             self._totals = await self._overview.totals(self._org_id)

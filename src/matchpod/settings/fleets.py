@@ -180,6 +180,14 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         """The number of matches for which connections are reserved: the fleet may grow at any time."""
         return AGONES_MATCHES
 
+    def shares_servers(self, other: FleetSettings) -> bool:
+        """True if a server may belong to both: the same Fleet of the same cluster, not divided by a label."""
+        if not isinstance(other, AgonesFleetSettings):
+            return False
+        if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):
+            return False
+        return all(getattr(self, key) == getattr(other, key) for key in ("fleet", "namespace", "kubeconfig", "context"))
+
 
 PROCESS_FLEET = table_of(ProcessFleetSettings)
 STATIC_SERVER = table_of(StaticServerSettings)

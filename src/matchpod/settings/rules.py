@@ -254,6 +254,20 @@ def origins() -> Rule[tuple[str, ...]]:
     return Rule("* or origins such as https://cup.example, separated by commas", read)
 
 
+def networks() -> Rule[tuple[str, ...]]:
+    """Addresses and networks; not all of the internet, which is trusted by mistake only."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if value == "off":
+            return ()
+        found = [ipaddress.ip_network(_text(part, MAX_TEXT)) for part in _parts(value)]
+        if not all(network.prefixlen for network in found):
+            raise ValueError
+        return tuple(map(str, found))
+
+    return Rule("off, or addresses and networks such as 10.0.0.0/8, separated by commas", read)
+
+
 def command() -> Rule[tuple[str, ...]]:
     """A program and its arguments, with placeholders in braces."""
 

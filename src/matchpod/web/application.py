@@ -194,7 +194,6 @@ class Application:
         return take(path_rest, headers, body, stored)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
         started = self._monotonic()
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
         turn = RequestTurn(self._site.services.fair_turns, scope, self._metrics.waiting)

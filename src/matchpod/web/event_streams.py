@@ -67,8 +67,6 @@ DEFAULT_PACE: Final = StreamPace()
 
 
 class StreamEnd(StrEnum):
-    """Why a stream ended."""
-
     OVER = "over"
     GONE = "gone"
     SLOW = "slow"
@@ -88,7 +86,6 @@ async def map_stream(site: Site, call: Call) -> Response | EventStream:
 
 
 async def server_stream(site: Site, call: Call) -> Response | EventStream:
-    """Push the timelines of all maps of a server's match."""
     fields = QueryFields(query_of(call), (QUERY,))
     given = _read_positions(call, fields, _server_fault)
     rows = await site.services.history.own_maps(call.caller, call.params[0])

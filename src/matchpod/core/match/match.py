@@ -180,7 +180,7 @@ class Match(MatchActions, kw_only=True):
                 record.refusal = answer.detail
             case ServerVerdict.ACCEPTED:
                 record.is_answered = True
-                if record.action.type in ROSTER_ACTIONS and self._is_carried_out(record):
+                if self._is_carried_out(record):
                     self._finish_action(record)
         return []
 

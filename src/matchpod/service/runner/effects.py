@@ -104,10 +104,10 @@ class EffectExecutor:
         self._settings = deps.settings_of(lease.row)
         self._metrics = deps.metrics
         self._server_id = lease.row.id
-        tokens = deps.tokens_of(lease.row)
-        self._log_url = deps.ingest.logs(tokens.log)
-        self._report_address = (deps.ingest.reports, tokens.report)
-        self._shots_url = deps.ingest.shots(tokens.report)
+        tokens, urls = deps.tokens_of(lease.row), deps.urls_of(lease.row)
+        self._log_url = urls.logs(tokens.log)
+        self._report_address = (urls.reports, tokens.report)
+        self._shots_url = urls.shots(tokens.report)
         self._on_failed = on_failed
         self._region = region
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)

@@ -65,7 +65,6 @@ _STREAM_MAP: Final = api_read(
 
 
 def _alias(endpoint: Endpoint, path: str) -> Endpoint:
-    """Return the same endpoint at another path."""
     return msgspec.structs.replace(
         endpoint,
         path=path,

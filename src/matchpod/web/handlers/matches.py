@@ -53,7 +53,6 @@ async def log_response(
 
 
 async def rule(site: Site, call: Call) -> Response:
-    """Rule on the match of a server that has ended."""
     key, body = await keyed_body(site, call)
     ruling, is_replayed = await site.services.rulings.rule(call.caller, call.params[0], body, key)
     return private_json(ruling, 201, is_replayed=is_replayed)

@@ -60,31 +60,21 @@ _REPLAYED: Schema = {
 @functools.cache
 def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     """Return the document for callers as JSON, which is built once."""
-    document = _document(
-        [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
-        {
-            "title": "Matchpod",
-            "version": version,
-            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
-        },
-        {"webhooks": webhooks(read_examples())},
-    )
-    return msgspec.json.encode(document)
+    text = "A fresh Counter-Strike 2 server for every match, and its full result in one callback."
+    info: Schema = {"title": "Matchpod", "version": version, "description": text}
+    own = [endpoint for endpoint in endpoints if endpoint.tag is Tag.API]
+    return msgspec.json.encode(_document(own, info, {"webhooks": webhooks(read_examples())}))
 
 
 @functools.cache
 def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     """Return the document for game servers and operators as JSON, which is built once."""
-    document = _document(
-        [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
-        {
-            "title": "Matchpod, internal endpoints",
-            "version": version,
-            "description": "What game servers send, and what operators read. Callers need none of it: their endpoints "
-            "are in `/openapi.json`.",
-        },
+    text = (
+        "What game servers send, and what operators read. Callers need none of it: their endpoints are in "
+        "`/openapi.json`."
     )
-    return msgspec.json.encode(document)
+    info: Schema = {"title": "Matchpod, internal endpoints", "version": version, "description": text}
+    return msgspec.json.encode(_document([one for one in endpoints if one.tag is not Tag.API], info))
 
 
 def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
