@@ -72,7 +72,7 @@ ENDING = 24
 """Short matches that are played to their end."""
 ENDING_ROUNDS = 2
 ENDING_S = 240.0
-POLL_S = 0.5
+POLL_S = 0.1
 CALL_S = 0.05
 """Pause between two requests of the caller beside the matches."""
 
@@ -142,15 +142,17 @@ class Subject:
             db.close()
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
-        """Return the log posts that were stored since a time, those with a `Game Over` of some servers only."""
+        """Return the log posts that were stored since a time; those with a `Game Over` of some servers only."""
         names = ", ".join(f"'{one}'" for one in of)
-        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND "
-        query += f"server_id IN ({names}) AND received_ms >= " if of else "received_ms >= "
+        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND received_ms >= "
         if self.postgres is not None:
-            return {Entry(*row) for row in await self.postgres.fetch(f"{query}$1", first_ms) if _is_wanted(row, of)}
+            ended = f" AND server_id IN ({names}) AND position(CAST('Game Over' AS BYTEA) IN body) > 0"
+            rows = await self.postgres.fetch(f"{query}$1{ended if of else ''}", first_ms)
+            return {Entry(*row) for row in rows}
+        ended = f" AND server_id IN ({names}) AND instr(body, CAST('Game Over' AS BLOB)) > 0"
         db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
         try:
-            return {Entry(*row) for row in db.execute(f"{query}?", (first_ms,)) if _is_wanted(row, of)}
+            return {Entry(*row) for row in db.execute(f"{query}?{ended if of else ''}", (first_ms,))}
         finally:
             db.close()
 
@@ -186,10 +188,6 @@ class Subject:
             await self.site.get(f"/api/v1/servers/{server_id}")
             self.answers_ms.append((time.monotonic() - began_s) * 1000)
             await asyncio.sleep(CALL_S)
-
-
-def _is_wanted(row: Sequence[Any], of: Sequence[str]) -> bool:
-    return not of or b"Game Over" in row[3]
 
 
 def settings_of(number: int) -> dict[str, object]:
