@@ -106,7 +106,10 @@ class Recorder:
         self.errors[response.json["error"]] = response.json
 
     def as_json(self) -> str:
-        parts = {"operations": self.operations, "webhooks": self.webhooks, "errors": self.errors}
+        operations = {
+            name: {part: value for part, value in own.items() if value} for name, own in self.operations.items()
+        }
+        parts = {"operations": operations, "webhooks": self.webhooks, "errors": self.errors}
         return json.dumps(parts, ensure_ascii=False)
 
 

@@ -287,6 +287,20 @@ def test_fault_of_an_invalid_value_says_what_is_allowed() -> None:
         assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
 
 
+def test_callback_proxy_is_an_http_url_and_a_secret() -> None:
+    for url in ("http://proxy.example:3128", f"http://pod:{HIDDEN}@10.0.0.1/", "http://[2001:db8::1]:3128"):
+        settings = load_settings({"MATCHPOD_CALLBACK_PROXY": url}, no_file)
+        assert settings.callback_proxy == Secret(url)
+        assert HIDDEN not in repr(settings)
+    for url in ("https://proxy.example", "proxy.example:3128", "http://", "http://a b", "http://proxy.example:0"):
+        (fault,) = faults_of({"MATCHPOD_CALLBACK_PROXY": url})
+        assert fault.startswith(
+            "MATCHPOD_CALLBACK_PROXY has an invalid value (not shown); it must be a URL like http://"
+        )
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example/path"})) == 1
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example:x"})) == 1
+
+
 def test_fault_names_the_key_and_the_file() -> None:
     for line, fault in [
         ("port = true", "port in var/matchpod.toml is true; it must be a whole number from 0 to 65535."),
@@ -337,6 +351,10 @@ def test_file_that_is_not_toml_is_reported(content: bytes) -> None:
 # --- regions ------------------------------------------------------------------------------------------------------
 
 
+IN_FOLDERS = 'kind = "process"\nports = "1-2"\n'
+FOLDERS = 'install_dir = "/cs2"\ninstances_dir = "/servers"\n'
+
+
 def test_region_needs_only_a_code_and_a_fleet() -> None:
     (eu,) = load(
         text=region('kind = "process"\nports = "27015-27016"\ncommand = ["{python}", "{port}{rcon_password}"]')
@@ -366,6 +384,21 @@ def test_secrets_of_servers_are_passed_in_a_file() -> None:
 def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
     fleet = 'kind = "process"\nports = "1-1"\ncommand = ["{port}", "{rcon_password}"]'
     assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
+
+
+def test_servers_may_have_folders_and_ports_for_gotv_of_their_own() -> None:
+    command = 'tv_ports = "27020-27021"\ncommand = ["{game}/cs2.sh", "{port}", "{tv_port}", "{cfg}"]'
+    text = f'{IN_FOLDERS}{FOLDERS}addons = ["metamod"]\nsteamclient = "/s.so"\n{command}'
+    (eu,) = load(text=region(text)).regions
+    assert isinstance(eu.fleet, ProcessFleetSettings)
+    assert (eu.fleet.install_dir, eu.fleet.instances_dir) == (Path("/cs2"), Path("/servers"))
+    assert (eu.fleet.addons, eu.fleet.steamclient, eu.fleet.tv_ports) == (("metamod",), Path("/s.so"), (27020, 27021))
+
+
+def test_port_for_gotv_conflicts_with_that_of_another_server() -> None:
+    text = 'kind = "process"\nports = "27015-27020"\ntv_ports = "27020-27025"\ncommand = ["cs2", "{port}", "{tv_port}"]'
+    with pytest.raises(SettingsError, match=r"use 127\.0\.0\.1:27020 more than once; each must belong to one server"):
+        load(text=region(text))
 
 
 def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
@@ -409,6 +442,46 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
             "regions[1].fleet.steam_tokens in var/matchpod.toml has 1 tokens for 3 ports; every port needs its own.",
         ),
         (
+            'kind = "process"\nports = "1-2"\ncommand = ["{game}/cs2", "{port}"]',
+            "regions[1].fleet.install_dir in var/matchpod.toml is missing; the command has the placeholder {game}.",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\naddons = ["MatchZy"]',
+            "regions[1].fleet.addons in var/matchpod.toml has no effect without install_dir.",
+        ),
+        (
+            f'{IN_FOLDERS}command = ["{{game}}/cs2", "{{port}}"]\ninstall_dir = "/cs2"',
+            "regions[1].fleet.instances_dir in var/matchpod.toml is missing; it must be the folder in which",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["cs2", "{{port}}"]',
+            "regions[1].fleet.install_dir in var/matchpod.toml has no effect; the command must contain the placeholder",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\nworking_dir = "/"',
+            "regions[1].fleet.working_dir in var/matchpod.toml has no effect with install_dir; every server has its",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}", "{{cfg}}"]\ncfg_dir = "/cfg"',
+            "regions[1].fleet.cfg_dir in var/matchpod.toml has no effect with install_dir; every server has its own.",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\naddons = ["../x"]',
+            "regions[1].fleet.addons in var/matchpod.toml is a list; it must be a list of names, like",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ntv_ports = "11-12"',
+            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "{port}", "{tv_port}"]',
+            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ntv_ports = "11-13"\ncommand = ["cs2", "{port}", "{tv_port}"]',
+            "regions[1].fleet.tv_ports in var/matchpod.toml has 3 ports for 2 servers; every server needs its own.",
+        ),
+        (
             'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABC;quit"]',
             "regions[1].fleet.steam_tokens in var/matchpod.toml has an invalid value (not shown);",
         ),
@@ -450,7 +523,7 @@ def test_regions_must_not_share_codes_or_addresses() -> None:
     text = region('kind = "process"\nports = "100-109"') + region('kind = "process"\nports = "109-120"')
     assert faults_of(text=text) == (
         "regions in var/matchpod.toml has the code eu more than once; codes must be unique.",
-        "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one fleet.",
+        "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one server.",
     )
     servers = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
     assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{servers}]')
@@ -489,7 +562,7 @@ def test_ports_of_a_fleet_on_every_address_conflict_with_other_addresses() -> No
     everywhere = 'kind = "process"\nhost = "0.0.0.0"\npublic_ip = "203.0.113.7"\nports = "100-109"'
     text = region(everywhere) + region('kind = "process"\nports = "109-120"').replace('"eu"', '"us"')
     assert faults_of(text=text) == (
-        "regions in var/matchpod.toml use 0.0.0.0:109 more than once; each must belong to one fleet.",
+        "regions in var/matchpod.toml use 0.0.0.0:109 more than once; each must belong to one server.",
     )
 
 
@@ -630,7 +703,7 @@ def test_example_on_the_page_loads() -> None:
     europe = settings.regions[1].fleet
     assert isinstance(europe, ProcessFleetSettings)
     assert (europe.public_ip, europe.memory_bytes) == ("203.0.113.7", None)
-    assert europe.environment == {"LD_LIBRARY_PATH": "/srv/cs2/game/bin/linuxsteamrt64"}
+    assert (europe.install_dir, europe.addons) == (Path("/srv/cs2"), ("metamod", "MatchZy"))
 
 
 def test_messages_on_the_page_are_the_real_ones() -> None:

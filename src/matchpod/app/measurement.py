@@ -33,11 +33,13 @@ def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
 
 def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpans:
     """Return where spans of matches go: to the collector that the environment names, if it names one."""
-    if not any(name.startswith("OTEL_EXPORTER_OTLP_") for name in environment):
+    if not any(name.startswith("OTEL_") for name in environment):
         return NO_SPANS
     # Imported here: most installations have no collector, and its HTTP client is slow to import.
-    from matchpod.adapters.otlp_exporter import OtlpExporter, read_options
+    from matchpod.adapters.otlp_exporter import OtlpExporter, ignored_variables, read_options
 
+    if ignored := ignored_variables(environment):
+        _log.warning("variables of OpenTelemetry ignored", extra={"variables": ignored})
     try:
         options = read_options(environment)
     except ValueError as exc:

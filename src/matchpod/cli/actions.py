@@ -30,6 +30,9 @@ from matchpod.storage.servers import ServerRow
 POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
 """Longest wait for an action: a pause may wait for the end of a round."""
+UNSENT_S: Final = 10.0
+"""An action that is not sent after this time may wait for a service that does not run."""
+NOT_SENT: Final = "It was not sent: is the service running? It may also wait for a map load."
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
 
@@ -87,7 +90,8 @@ def act_on_match(
     if view.state is ActionState.FAILED:
         raise typer.Exit(1)
     if wait and not view.state.is_final:
-        print_note(f"It is neither done nor failed yet. See: matchpod match actions {printable(server_id)}")
+        asks = f" {NOT_SENT}" if view.state is ActionState.REQUESTED else ""
+        print_note(f"It is neither done nor failed yet.{asks} See: matchpod match actions {printable(server_id)}")
         raise typer.Exit(1)
 
 
@@ -117,7 +121,7 @@ async def _wait_for(resources: Resources, server_id: str, action_id: str) -> Act
     """The action once it is done or failed, or as it is after MAX_WAIT_S."""
     shown: str | None = None
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + MAX_WAIT_S
+    ask_s, until_s = loop.time() + UNSENT_S, loop.time() + MAX_WAIT_S
     while True:
         row, stored = (
             await find_server(resources, server_id),
@@ -128,6 +132,9 @@ async def _wait_for(resources: Resources, server_id: str, action_id: str) -> Act
         view = _view(row, stored)
         if view.state.is_final or loop.time() >= until_s:
             return view
+        if view.state is ActionState.REQUESTED and loop.time() >= ask_s:
+            print_note(NOT_SENT)
+            ask_s = until_s
         now = view.detail or view.state.value
         if now != shown:
             print_note(f"{view.type} {view.state}" + (f": {view.detail}" if view.detail else ""))

@@ -144,7 +144,8 @@ class MatchScreen:
         shown = [
             item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
         ][:MAX_LINES]
-        return [Markup(feed_line(item, self.map_number, team_names(self.match)).decode()) for item in shown]
+        names, people = team_names(self.match), self._names
+        return [Markup(feed_line(item, self.map_number, names, people).decode()) for item in shown]
 
     async def changes(self) -> bytes:
         services = self._services
@@ -287,8 +288,7 @@ class MatchScreen:
         return self._unless_same("act", (forms, about[1:]), draw)
 
     def _requested(self, match: MatchDetail, roster: list[RosterPlayer]) -> bytes:
-        people = {one.steam_id: one.name for one in self._players.values()}
-        people |= {one.steam_id: one.name for one in roster if one.name}
+        people = self._names | {one.steam_id: one.name for one in roster if one.name}
         items = self._actions_view.items
         lines = action_lines(items[:MAX_ACTION_LINES], team_names(match), people=people, who=self._who)
         return self._unless_same(
@@ -296,6 +296,11 @@ class MatchScreen:
             (lines, len(items)),
             lambda: fragment(ACTION_PARTS, "requested", lines, len(items)),
         )
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """The names of players by id."""
+        return {one.steam_id: one.name for one in self._players.values()}
 
     def _roster(self, match: MatchDetail) -> list[RosterPlayer]:
         listed = expected_roster(match.settings) if match.progress is None else match.progress.roster
@@ -312,9 +317,9 @@ class MatchScreen:
 
     async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> list[bytes]:
         """Add lines to the feed, oldest first, and return them."""
-        names, lines = team_names(self.match), []
+        names, people, lines = team_names(self.match), self._names, []
         for number, item in items:
-            lines.append(feed_line(item, number, names))
+            lines.append(feed_line(item, number, names, people))
             if len(lines) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
         self._lines.extend(lines)

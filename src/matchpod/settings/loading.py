@@ -112,7 +112,7 @@ def _read_regions(table: FileTable, raw: object) -> list[RegionSettings]:
         table.faults.append(f"regions{table.where} has the code {code} more than once; codes must be unique.")
     if shared := _repeated(addresses([region.fleet for region in regions])):
         found = shared[0] if len(shared) == 1 else f"{shared[0]} and {len(shared) - 1} more addresses"
-        table.faults.append(f"regions{table.where} use {found} more than once; each must belong to one fleet.")
+        table.faults.append(f"regions{table.where} use {found} more than once; each must belong to one server.")
     for one, other in combinations(regions, 2):
         if isinstance(one.fleet, AgonesFleetSettings) and one.fleet.shares_servers(other.fleet):
             problem = f"use the Fleet {one.fleet.fleet} more than once: {one.code} and {other.code}"

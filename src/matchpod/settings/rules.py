@@ -30,8 +30,8 @@ MAX_TEXT = 4096
 MAX_PORT = 65535
 
 PLACEHOLDERS = (
-    *("python", "ip", "port", "map", "game_type", "game_mode", "cfg", "rcon_password", "players", "speed"),
-    "server_id",
+    *("python", "ip", "port", "tv_port", "map", "game_type", "game_mode", "cfg", "game", "rcon_password", "players"),
+    *("speed", "server_id"),
 )
 """Names that may be used in braces in the arguments of a fleet's command."""
 
@@ -45,6 +45,7 @@ _ADDRESS = re.compile(r"([0-9.]+):([0-9]{1,5})")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
+_ADDON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _STEAM_TOKEN = re.compile(r"[0-9A-Za-z]{8,64}")
 _ORIGIN = re.compile(r"\*|https?://([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -158,6 +159,21 @@ def web_url() -> Rule[str]:
         return f"{scheme.lower()}:{rest.rstrip('/')}"
 
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
+
+
+def proxy_url() -> Rule[Secret]:
+    """The URL of an HTTP proxy; it may contain a password."""
+
+    def read(value: object) -> Secret:
+        url = _text(value, MAX_TEXT)
+        parts = urlsplit(url)
+        is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+        if parts.scheme != "http" or not is_bare or parts.port == 0:  # the port raises ValueError if it is not a number
+            raise ValueError
+        _host(parts.hostname or "")
+        return Secret(url)
+
+    return Rule("a URL like http://proxy.example:3128 or http://user:password@proxy.example:3128", read)
 
 
 def postgres_url() -> Rule[Secret]:
@@ -286,6 +302,14 @@ def steam_tokens() -> Rule[tuple[Secret, ...]]:
     """Login tokens of game servers."""
     allowed = "a list of tokens of 8 to 64 letters and digits"
     return Rule(allowed, lambda value: tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value)))
+
+
+def addons() -> Rule[tuple[str, ...]]:
+    """Names of addons: folders below the game's `addons` or the plugins of CounterStrikeSharp."""
+    return Rule(
+        'a list of names, like ["metamod", "MatchZy"]',
+        lambda value: tuple(_matching(_ADDON, name)[0] for name in _sequence(value)),
+    )
 
 
 def user() -> Rule[str]:

@@ -158,6 +158,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         fallback="allow if the service listens on loopback, its public URL is loopback too, and no request came "
         "through a proxy; else deny",
     )
+    callback_proxy: Secret | None = setting(
+        rules.proxy_url(),
+        "The HTTP proxy through which callbacks reach public addresses, by CONNECT; private addresses, where they are "
+        "allowed, are reached directly ([proxies.md](proxies.md#callbacks-through-a-proxy)).",
+        fallback="none: callbacks are sent directly",
+        is_secret=True,
+    )
     pending_s: int = setting(
         rules.whole_number(0, 86_400),
         "Seconds that a match waits for a free server before it fails with `no_capacity`.",

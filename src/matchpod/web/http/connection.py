@@ -78,8 +78,7 @@ class ApiConnection(asyncio.Protocol):
         """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
         self._can_write = asyncio.Event()
         self._can_write.set()
-        self._is_body_paused = False
-        self._is_streaming = False
+        self._is_body_paused = self._is_streaming = False
         self._drops_data = False
         """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
         self._is_half_closed = False

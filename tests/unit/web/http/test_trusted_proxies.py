@@ -1,4 +1,4 @@
-"""Whose request a trusted proxy forwards: headers are read from right to left, and nobody else is believed."""
+"""Whose request a trusted proxy forwards: headers are read from right to left, and no other sender is believed."""
 
 from __future__ import annotations
 
