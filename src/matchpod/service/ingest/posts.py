@@ -18,6 +18,7 @@ import msgspec
 from cs2_protocol.log_batches import MAX_HEADER_CHARS, read_post
 from cs2_protocol.log_pieces import MAX_PIECE_BYTES, split_post
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
+from matchpod.core.servers.log_addresses import may_be_check_token
 from matchpod.cs2.match_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database, DatabaseError, Vault
@@ -32,7 +33,8 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
-from matchpod.storage import raw_log, servers
+from matchpod.storage import raw_log, region_checks, servers
+from matchpod.storage.region_checks import CheckPost
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
@@ -241,9 +243,12 @@ class Ingest:
         return True
 
     @unavailable_on_outage
-    async def store_log(self, token: str, headers: RawHeaders, body: Body) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: Body, *, source: str = "") -> Receipt:
+        """Store a post; `source` is the address that it came from, which only checks of a server use."""
         try:
             receipt = await self._store_log(token, headers, body)
+            if receipt is Receipt.UNKNOWN_SENDER and await self._is_checked(token, headers, source):
+                return Receipt.STORED
         except PayloadTooLargeError:
             self._metrics.log_refused.inc("too_large")
             raise
@@ -253,6 +258,14 @@ class Ingest:
         if receipt in _REFUSED:
             self._metrics.log_refused.inc(_REFUSED[receipt])
         return receipt
+
+    async def _is_checked(self, token: str, headers: RawHeaders, source: str) -> bool:
+        """Record that the post of a server that is being checked has arrived; its lines are not kept."""
+        if not (may_be_check_token(token) and _TOKEN.fullmatch(token)):
+            return False
+        stamp = _stored_headers(headers).get("x-timestamp")
+        post = CheckPost(received_ms=self._clock.now_ms(), source=source, stamp=stamp)
+        return await region_checks.record_post(self._db, token, post)
 
     async def _store_log(self, token: str, headers: RawHeaders, body: Body) -> Receipt:
         sender = await self._sender(self._log_tokens, token)
