@@ -458,6 +458,21 @@ _LABELS = (
 # The team to which a match was forfeited; in earlier versions, none was.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
+# The servers that are tried with the secret of their fleet, and those that rejected it, in few places per secret.
+_SECRET_TRIALS = (
+    """
+    CREATE TABLE secret_trials (
+        region TEXT NOT NULL,
+        secret TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        trial TEXT NOT NULL,
+        is_rejected INTEGER NOT NULL,
+        at_ms BIGINT NOT NULL,
+        PRIMARY KEY (region, secret, place)
+    )
+    """,
+)
+
 # The newest check of each region, and the log posts that one waits for.
 _REGION_CHECKS = (
     """
@@ -518,6 +533,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FORFEITS,
     _MATCH_ACTIONS,
     _REGION_CHECKS,
+    _SECRET_TRIALS,
 )
 """The statements at index n migrate from version n to n + 1."""
 
