@@ -20,7 +20,7 @@ FIGURES = {
 def test_figures_of_the_page_are_found() -> None:
     figures = sizing.read_figures(PAGE)
     assert sorted(figures) == sorted(FIGURES)
-    assert (figures["c"], figures["r"], figures["t"]) == (4, 2700, Decimal("3.5"))
+    assert (figures["c"], figures["r"], figures["t"]) == (Decimal(4), Decimal(2700), Decimal("3.5"))
 
 
 @pytest.mark.parametrize(
