@@ -195,6 +195,9 @@ class Fleet(Protocol):
     async def probe(self) -> str | None:
         """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
 
+    def waiting_server(self, slot: str) -> GameServer | None:
+        """The running server of a slot, whether or not it is free; None if a server must be allocated first."""
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
 
@@ -277,6 +280,16 @@ class Consoles(Protocol):
 
     async def open(self, host: str, port: int, password: str) -> RemoteConsole:
         """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
+
+
+class ServerProbe(Protocol):
+    """Looks at a machine from outside, without a password."""
+
+    async def accepts(self, host: str, port: int) -> bool | None:
+        """True if a port accepts connections, False if it refuses them, None if nothing answers."""
+
+    async def has_game(self, host: str, port: int) -> bool:
+        """True if a game answers a query over UDP."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

@@ -18,11 +18,13 @@ from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.instance_folders import InstanceOptions
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.server_user import find_user
-from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.server_probe import SocketProbe
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
 from matchpod.app.measurement import RegionMeter, measure
+from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.console.deps import ConsoleDeps
@@ -54,6 +56,9 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
+from matchpod.service.region_checks.requests import RegionChecks
+from matchpod.service.region_checks.runs import CheckRuns
+from matchpod.service.region_checks.server_check import CheckDeps
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.rulings import Rulings
@@ -89,6 +94,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
     deps: Deps
+    region_checks: CheckRuns
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
@@ -131,7 +137,10 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    services = _compose_services(resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness)
+    checks = _compose_checks(deps)
+    services = _compose_services(
+        resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness, checks=checks
+    )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
@@ -142,6 +151,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
+        region_checks=checks,
         web=web,
         ops=ops,
     )
@@ -156,6 +166,7 @@ def _compose_services(
     disk: DiskSpace,
     remote: RemoteMatches,
     readiness: Readiness,
+    checks: CheckRuns,
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
@@ -175,6 +186,7 @@ def _compose_services(
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
+        region_checks=_compose_requests(deps, audit, checks),
         metrics=deps.metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
@@ -182,6 +194,27 @@ def _compose_services(
         cors_origins=settings.cors_origins,
         version=installed_version("matchpod"),
     )
+
+
+def _compose_checks(deps: Deps) -> CheckRuns:
+    return CheckRuns(
+        CheckDeps(
+            db=deps.db,
+            clock=deps.clock,
+            consoles=deps.consoles,
+            probe=SocketProbe(),
+            urls=deps.ingest,
+            turns=deps.turns,
+            installation=deps.installation,
+            random_bytes=deps.random_bytes,
+        ),
+        deps.regions,
+    )
+
+
+def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChecks:
+    codes = [region.code for region in deps.regions.all()]
+    return RegionChecks(db=deps.db, clock=deps.clock, audit=audit, codes=codes, wake=checks.wake)
 
 
 def _compose_web(
@@ -263,8 +296,7 @@ def _compose_fleet(
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
-        servers = [StaticServer(server.address, server.rcon_password.reveal()) for server in fleet.servers]
-        return StaticFleet(servers, consoles, owner=installation)
+        return StaticFleet(static_servers(fleet), consoles, owner=installation)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(
             command=fleet.command,

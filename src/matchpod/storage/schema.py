@@ -458,6 +458,32 @@ _LABELS = (
 # The team to which a match was forfeited; in earlier versions, none was.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
+# The newest check of each region, and the log posts that one waits for.
+_REGION_CHECKS = (
+    """
+    CREATE TABLE region_checks (
+        region TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        may_allocate BIGINT NOT NULL,
+        requested_at_ms BIGINT NOT NULL,
+        requested_by TEXT NOT NULL,
+        updated_at_ms BIGINT NOT NULL,
+        report BLOB
+    )
+    """,
+    """
+    CREATE TABLE check_posts (
+        token_hash TEXT PRIMARY KEY,
+        check_id TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        received_ms BIGINT,
+        source TEXT,
+        stamp TEXT
+    )
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -491,6 +517,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _LABELS,
     _FORFEITS,
     _MATCH_ACTIONS,
+    _REGION_CHECKS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -144,6 +144,10 @@ class AgonesFleet:
             return None
         return None if is_fit is not False else "A waiting game server rejected the password of the fleet secret."
 
+    def waiting_server(self, slot: str) -> None:
+        """None: a pod must be allocated, so that it is no other's."""
+        return
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
         self._cache.begin(on_change)
