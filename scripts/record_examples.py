@@ -18,6 +18,7 @@ from matchpod.core.errors import InvalidParamsError, NotFoundError, RulingTooLat
 from matchpod.web.application import internal_error
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import error_response
+from matchpod.web.openapi.examples import without_repeats
 from matchpod.web.routes import ENDPOINTS
 from scripts.recorded_service import RecordedService, Response, wait_until
 
@@ -105,9 +106,11 @@ class Recorder:
         self.errors[response.json["error"]] = response.json
 
     def as_json(self) -> str:
-        """Return all examples as the content of the file."""
-        parts = {"operations": self.operations, "webhooks": self.webhooks, "errors": self.errors}
-        return json.dumps(parts, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
+        operations = {
+            name: {part: value for part, value in own.items() if value} for name, own in self.operations.items()
+        }
+        parts = {"operations": operations, "webhooks": self.webhooks, "errors": self.errors}
+        return json.dumps(parts, ensure_ascii=False)
 
 
 def shortened(value: Any) -> Any:
@@ -335,10 +338,10 @@ def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
     """Record unknown ids and wrong queries of an operation."""
     if endpoint.alias_of is not None:
         return
-    if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.errors:
+    if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.all_errors:
         parameters = recorder.operations[endpoint.name].get("parameters", {})
         recorder.call(endpoint.name, "invalid", query=WRONG_QUERIES[endpoint.name], **parameters)
-    if NotFoundError in endpoint.errors:
+    if NotFoundError in endpoint.all_errors:
         body = next(iter(recorder.operations.get(endpoint.name, {}).get("request", {}).values()), None)
         recorder.add(endpoint.name, "unknown", recorder.request(endpoint, UNKNOWN, body))
     if endpoint.name == "getMatchByExternalId":
@@ -407,9 +410,10 @@ def main(file: Path) -> int:
         service = RecordedService(Path(folder), rate_limit=str(RATE_LIMIT), max_body_bytes="262144")
         try:
             recorder = record(service)
-            text = without_secrets(recorder.as_json(), recorder)
+            examples = json.loads(without_secrets(recorder.as_json(), recorder))
         finally:
             service.close()
+    text = json.dumps(without_repeats(examples), indent=1, ensure_ascii=False) + "\n"
     file.write_text(text, encoding="utf-8")
     print(f"{file.name}: {len(recorder.operations)} operations, {len(text):,} characters")
     return 0

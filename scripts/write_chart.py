@@ -1,6 +1,7 @@
 """Write the generated parts of the Helm chart: run it after changing its values or a setting.
 
-README.md of the chart gets the table of all values, values.schema.json the settings of the service.
+README.md of the chart gets the table of all values, values.schema.json the settings of the service. How many replicas
+are needed is written there and into docs/capacity.md, from the figures on that page.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import yaml  # type: ignore[import-untyped]
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET
 from matchpod.settings.table import Setting
 from matchpod.settings.values import SERVICE
+from scripts import sizing
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "deploy" / "chart" / "matchpod"
+CAPACITY = ROOT / "docs" / "capacity.md"
 BEGIN, END = "<!-- values: written by scripts/write_chart.py -->\n", "<!-- end of values -->\n"
+SIZES_BEGIN, SIZES_END = "<!-- sizes: written by scripts/write_chart.py -->\n", "<!-- end of sizes -->\n"
 
 SET_BY_CHART: Mapping[str, str] = {
     "config": "`regions`, `settingsFile.existingSecret`",
@@ -28,6 +32,7 @@ SET_BY_CHART: Mapping[str, str] = {
     "port": "fixed: 8080; `service.port` is that of the Service",
     "ops_port": "fixed: 8081; `service.opsPort` is that of the Service",
     "public_url": "`publicUrl`",
+    "log_url": "the Service, for game servers in this cluster; `publicUrl` or `log_url` of the region for others",
     "database_url": "`database.existingSecret`",
     "secret_key": "`secretKey.existingSecret`",
     "first_key_file": "`firstKey.existingSecret`",
@@ -38,6 +43,7 @@ SET_BY_CHART: Mapping[str, str] = {
 SET_BY_REGION = ("fleet", "namespace", "secret_file", "previous_secret_file", "kubeconfig")
 """Keys of `[regions.fleet]` that are not in `options` of a region, because the chart sets them."""
 
+WIDTH = 120
 _NUMBER = re.compile(r"(?:(off) or )?a whole number from (\d+) to (\d+)")
 _CHOICE = re.compile(r"(\w+(?:, \w+)*) or (\w+)")
 _COMMENT = re.compile(r"(?P<indent> *)# (?:-- )?(?P<text>.*)")
@@ -72,7 +78,7 @@ def write_schema(text: str) -> str:
     schema["definitions"]["region"]["properties"]["options"]["properties"] = {
         key: {"description": setting.meaning} for key, setting in sorted(options.items()) if key not in SET_BY_REGION
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return _format(schema) + "\n"
 
 
 def described_values(text: str) -> Iterator[tuple[str, str, object]]:
@@ -97,23 +103,56 @@ def described_values(text: str) -> Iterator[tuple[str, str, object]]:
 
 def write_readme(text: str, values: str) -> str:
     """Return README.md of the chart with the tables of values and of settings that other values set."""
-    head, rest = text.split(BEGIN)
-    _, tail = rest.split(END)
     rows = [f"| `{path}` | {_default(default)} | {meaning} |" for path, meaning, default in described_values(values)]
     table = ["| value | default | meaning |", "|---|---|---|", *rows]
     others = [f"| `{setting}` | {where} |" for setting, where in SET_BY_CHART.items()]
     others = ["| setting | value |", "|---|---|", *others]
     intro = "Settings that are not below `settings`, because other values set them:"
-    return head + BEGIN + "\n".join(["", *table, "", intro, "", *others, "", ""]) + END + tail
+    return _between(text, BEGIN, "\n".join(["", *table, "", intro, "", *others, "", ""]), END)
+
+
+def _between(text: str, begin: str, content: str, end: str) -> str:
+    """Return a text with other content between two of its lines."""
+    head, rest = text.split(begin)
+    _, tail = rest.split(end)
+    return head + begin + content + end + tail
+
+
+def write_capacity(text: str) -> str:
+    """Return docs/capacity.md with the rows of its examples."""
+    figures = sizing.read_figures(text)
+    rows = {f"{matches:,}": sizing.example_row(matches, figures) for matches in sizing.EXAMPLES}
+    for matches, row in rows.items():
+        text, count = re.subn(rf"^\| {matches} \| \d+ \|.*$", row, text, flags=re.MULTILINE)
+        assert count == 1, f"docs/capacity.md needs a row for {matches} matches"
+    return text
 
 
 def generated_files() -> dict[Path, str]:
     """Return the content of all generated files."""
     readme, schema, values = (CHART / name for name in ("README.md", "values.schema.json", "values.yaml"))
+    capacity = CAPACITY.read_text("utf-8")
+    sizes = f"\n{sizing.chart_table(sizing.read_figures(capacity))}\n\n"
+    text = _between(readme.read_text("utf-8"), SIZES_BEGIN, sizes, SIZES_END)
     return {
-        readme: write_readme(readme.read_text("utf-8"), values.read_text("utf-8")),
+        CAPACITY: write_capacity(capacity),
+        readme: write_readme(text, values.read_text("utf-8")),
         schema: write_schema(schema.read_text("utf-8")),
     }
+
+
+def _format(value: object, indent: str = "", used: int = 0) -> str:
+    """Return a value as JSON: whatever fits into a line is in one line."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent) + used + len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_format(one, inner, len(key) + 5)}" for key, one in value.items()]
+    else:
+        parts = [_format(one, inner, 1) for one in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{end}"
 
 
 def _default(value: object) -> str:

@@ -40,11 +40,11 @@ kind = "process"
 host = "0.0.0.0"
 public_ip = "203.0.113.7"
 ports = "27015-27024"
-working_dir = "/srv/cs2/game"
-cfg_dir = "/srv/cs2/game/csgo/cfg"
-environment = { LD_LIBRARY_PATH = "/srv/cs2/game/bin/linuxsteamrt64" }
+install_dir = "/srv/cs2"
+instances_dir = "/srv/cs2-servers"
+addons = ["metamod", "MatchZy"]
 command = [
-    "/srv/cs2/game/bin/linuxsteamrt64/cs2", "-dedicated", "-usercon",
+    "{game}/bin/linuxsteamrt64/cs2", "-dedicated", "-usercon",
     "-ip", "{ip}", "-port", "{port}",
     "+game_type", "{game_type}", "+game_mode", "{game_mode}",
     "+exec", "{cfg}", "+map", "{map}",
@@ -118,10 +118,11 @@ def _region_tables() -> list[str]:
         _keys("### `[[regions]]`", REGION),
         _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
         f"Placeholders in `command`: {placeholders}. `{{python}}` is the service's Python interpreter, `{{ip}}` is "
-        f"`host`, `{{cfg}}` the file in `cfg_dir`, `{{players}}` the ids of the expected players, `{{speed}}` its "
-        "region's speed, `{server_id}` the id of the match's server. All servers have their RCON password in the "
-        "environment variable `MATCHPOD_RCON_PASSWORD`; `{rcon_password}` on a command line is visible to all users of "
-        "the machine. The simulator is:",
+        "`host`, `{tv_port}` its port of `tv_ports`, `{game}` the folder `game` of the server's own folder, `{cfg}` "
+        "the name of the file with its secrets in `cfg_dir` or in its own folder, `{players}` the ids of the expected "
+        "players, `{speed}` its region's speed, `{server_id}` the id of the match's server. All servers have their "
+        "RCON password in the environment variable `MATCHPOD_RCON_PASSWORD`; `{rcon_password}` on a command line is "
+        "visible to all users of the machine. The simulator is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
         "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",

@@ -21,11 +21,10 @@ from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from matchpod.adapters.kubernetes.api_errors import ApiNotFoundError, ClusterConfigError
-from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
-from matchpod.adapters.kubernetes.objects import ServerState
+from matchpod.adapters.kubernetes.objects import ApiRequest, ServerState
 from matchpod.adapters.kubernetes.transport import HttpTransport
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.ports import Consoles

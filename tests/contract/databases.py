@@ -201,9 +201,15 @@ def create_postgres_database(request: pytest.FixtureRequest, *, template: str | 
 
 def run_postgres_program(request: pytest.FixtureRequest, name: str, *args: str) -> None:
     """Run a program that comes with the server, such as `pg_dump`."""
-    program = request.config.stash[_POSTGRES_PROGRAMS] / name
+    program = find_postgres_program(request, name)
     done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def find_postgres_program(request: pytest.FixtureRequest, name: str) -> Path:
+    """Return the file of a program that comes with the server."""
+    _server(request)
+    return request.config.stash[_POSTGRES_PROGRAMS] / name
 
 
 def _used(request: pytest.FixtureRequest) -> list[str] | None:

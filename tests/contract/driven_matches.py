@@ -159,6 +159,8 @@ class Process:
         metrics = Metrics(Registry())
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
         turns = FoldTurns()
+        # Servers of this region post to a URL of their own.
+        urls = IngestUrls("http://other.example", {"eu": self.base})
         deps = Deps(
             db=self.db,
             clock=clock,
@@ -171,7 +173,7 @@ class Process:
             turns=turns,
             suspects=Suspects(self.db, turns, owner=name),
             metrics=metrics,
-            ingest=IngestUrls(self.base),
+            ingest=urls,
             pending_ms=PENDING_MS,
             random_bytes=secrets.token_bytes,
             on_match_ended=self._count,
@@ -185,7 +187,7 @@ class Process:
             live=self.live,
             log_writer=self.deps.log_writer,
             metrics=metrics,
-            urls=IngestUrls(self.base),
+            urls=urls,
             regions=self.deps.regions,
             turns=self.deps.turns,
             quota_bytes=quota_bytes,

@@ -175,7 +175,12 @@ async def _take(ingest: Ingest, token: str, headers: RawHeaders, body: bytes) ->
     if not isinstance(ingest, Ingest):  # a test stands in between
         return False
     stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    return ingest.take_log(token, headers, body, stored.set_result) and await stored
+
+    def answer(is_stored: bool) -> None:
+        if not stored.cancelled():  # like a connection that is closed: the server was destroyed meanwhile
+            stored.set_result(is_stored)
+
+    return ingest.take_log(token, headers, body, answer) and await stored
 
 
 class SimulatedConsole:

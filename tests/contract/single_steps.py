@@ -30,7 +30,7 @@ from tests.clocks import ManualClock
 from tests.contract.driven_matches import open_world
 from tests.waiting import until
 
-NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0)
+NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0, retry_s=0.0, action_again_s=0.0)
 
 STEP_S = 20.0
 """Time limit of a step: far longer than it takes on a busy machine."""

@@ -601,3 +601,13 @@ async def test_https_accepts_only_a_trusted_certificate_of_the_receiver(
     assert delivery.status == status
     assert (delivery.error or "").startswith(error)
     assert bool(delivery.error) == bool(error)
+
+
+async def test_file_with_private_authorities_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    receiver_side, _ = self_signed(tmp_path, x509.DNSName("localhost"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "receiver.pem"))
+    async with receiving(responding(OK), receiver_side) as receiver:
+        sender = ample_sender()
+        delivery = await sender.send(request_to(f"https://localhost:{receiver.port}/"))
+        await sender.close()
+    assert (delivery.status, delivery.error) == (200, None)

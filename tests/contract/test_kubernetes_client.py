@@ -33,10 +33,10 @@ from matchpod.adapters.kubernetes.api_errors import (
     RejectedError,
     UnreachableError,
 )
-from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ACCOUNT_FOLDER, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.objects import ApiRequest
 from matchpod.adapters.kubernetes.transport import HttpTransport
 from matchpod.service.runner.machine_faults import is_machine_fault
 from tests.contract.agones_api import FLEET, FakeAgones, Fault

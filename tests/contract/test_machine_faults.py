@@ -87,3 +87,18 @@ async def test_slot_of_a_server_that_cannot_be_released_is_kept_while_the_match_
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         assert len({one.slot for one in world.region.orders}) == 1
+
+
+async def test_match_that_kept_its_server_goes_on_as_soon_as_the_machine_starts_servers_again(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [no_space()]
+        world.region.release_errors = [no_space()]
+        process = world.start(
+            intervals=Intervals(free_slots_s=0.05), machine_faults=MachineFaults(first_pause_ms=3_600_000)
+        )
+        await world.create(scenario="no_show")
+        row = await world.until_phase(ServerPhase.PENDING)
+        assert row.slot is not None
+        process.deps.machine_faults.clear("eu")  # as when the server of another match has started
+        row = await world.until_row(lambda row: row.phase is ServerPhase.RUNNING, "the match goes on", within_s=20.0)
+        assert row.running_at_ms is not None

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+from cryptography import x509
 
-from matchpod.adapters.otlp_exporter import MAX_WAITING, OtlpExporter, OtlpOptions, read_options
+from matchpod.adapters.otlp_exporter import (
+    MAX_WAITING,
+    OtlpExporter,
+    OtlpOptions,
+    ignored_variables,
+    read_options,
+)
+from matchpod.app.measurement import compose_spans
 from matchpod.ports import Span, SpanKind
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
+from tests.contract.test_callback_sender import self_signed
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.running_service import free_port_range, wait_until
 
@@ -112,6 +127,87 @@ def test_collector_that_cannot_be_reached_costs_one_warning_and_no_time(caplog: 
     assert warning.message == "spans not exported"
 
 
+def test_redirect_is_not_an_export(caplog: pytest.LogCaptureFixture) -> None:
+    class Login(BaseHTTPRequestHandler):
+        """Redirects like a proxy that wants a log-in, whose page has status 200."""
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(302)
+            self.send_header("Location", "/login")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Login) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
+        exporter = OtlpExporter(OtlpOptions(url=url), version="1", batch_s=0.05)
+        exporter.export(span())
+        wait_until(lambda: exporter.dropped == 1, "the spans are dropped")
+        exporter.close()
+        server.shutdown()
+    assert exporter.exported == 0
+    (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert vars(warning)["reason"] == "status 302, a redirect to /login"
+
+
+def test_collector_may_have_a_certificate_of_a_private_authority(tmp_path: Path) -> None:
+    server_side, _ = self_signed(tmp_path, x509.DNSName("localhost"))
+    for certificate, is_exported in ((str(tmp_path / "receiver.pem"), True), (None, False)):
+        with ThreadingHTTPServer(("127.0.0.1", 0), _Accepting) as server:
+            server.socket = server_side.wrap_socket(server.socket, server_side=True)
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}).start()
+            variables = {ENDPOINT: f"https://localhost:{server.server_address[1]}"}
+            if certificate is not None:
+                variables["OTEL_EXPORTER_OTLP_CERTIFICATE"] = certificate
+            options = read_options(variables)
+            assert options is not None
+            exporter = OtlpExporter(options, version="1", batch_s=0.05)
+            exporter.export(span())
+            wait_until(partial(_is_answered, exporter), "the collector has answered")
+            exporter.close()
+            server.shutdown()
+        assert bool(exporter.exported) is is_exported
+
+
+def _is_answered(exporter: OtlpExporter) -> bool:
+    return bool(exporter.exported or exporter._failures)
+
+
+class _Accepting(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.mark.parametrize(
+    ("environment", "ignored"),
+    [
+        ({ENDPOINT: "http://c", "OTEL_SERVICE_NAME": "x", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b", "OTHER": ""}, []),
+        ({"OTEL_TRACES_SAMPLER": "always_on", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}, None),
+        ({"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://c", "OTEL_METRICS_EXPORTER": "otlp"}, None),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, None),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, []),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, None),
+    ],
+)
+def test_variables_without_effect_are_named(
+    environment: dict[str, str], ignored: list[str] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = sorted(environment) if ignored is None else ignored
+    assert ignored_variables(environment) == expected
+    compose_spans(Metrics(Registry()), {**environment, "OTEL_SDK_DISABLED": "true"})
+    named = [vars(one)["variables"] for one in caplog.records if one.message == "variables of OpenTelemetry ignored"]
+    assert named == ([expected] if expected else [])
+
+
 @pytest.mark.parametrize(
     ("environment", "url"),
     [
@@ -137,6 +233,7 @@ def test_variables_are_those_of_opentelemetry(environment: dict[str, str], url: 
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "only OTLP over HTTP"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "milliseconds, not '10s'"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "key", "key1=value1"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem", "is no file with certificates in PEM"),
     ],
 )
 def test_wrong_variable_is_named(name: str, value: str, message: str) -> None:

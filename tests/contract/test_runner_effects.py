@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from cs2_protocol.game import Side
-from matchpod.core.effects import UNKNOWN_USER_ID, Kick, StartPlay
-from matchpod.core.events import PlayerJoinedSide, PlayersSeen
+from matchpod.core.effects import UNKNOWN_USER_ID, Kick, SendAction, SendRoster, StartPlay
+from matchpod.core.events import PlayerConnected, PlayerJoinedSide, PlayersSeen
 from matchpod.core.failures import Failure
+from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.presence import NOT_LISTED
+from matchpod.core.match.roster import RosterRole
 from matchpod.ports import Database
 from matchpod.service.runner import effects
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS
-from tests.contract.single_steps import FakeLine, open_step
+from tests.contract.single_steps import FakeLine, SingleStep, open_step
 
 harness = databases.sqlite_harness
 
@@ -109,5 +111,88 @@ async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(
         step.match.presence.turned_away[UNLISTED_PLAYER] = 3
         executor = step.executor()
         executor.resume(put_off_s=0.0)
-        queued = [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
-        assert queued == [effects.Resume(), KICK_BY_NAME]
+        assert queued(executor) == [effects.Resume(), KICK_BY_NAME]
+
+
+# --- actions ------------------------------------------------------------------------------------------------------
+
+REPLACE = ActionRequest(
+    id="action_1", type=ActionType.REPLACE_PLAYER, out=PLAYERS[0], in_=UNLISTED_PLAYER, by="an admin"
+)
+
+
+def queued(executor: effects.EffectExecutor) -> list[effects.Command]:
+    return [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
+
+
+def join(step: SingleStep, *players: str, name: str = "") -> None:
+    """Let players connect; their user ids are those of the fake console."""
+    for user_id, player_id in enumerate(players, start=2):
+        step.match.apply(PlayerConnected(0, player_id, name or f"player {user_id}", user_id), step.clock.at_ms)
+
+
+async def test_player_who_was_replaced_while_no_process_drove_the_match_is_kicked(db: Database) -> None:
+    async with open_step(db) as step:
+        join(step, *PLAYERS)
+        step.match.request_action(REPLACE, step.clock.at_ms)  # its effects were another process's
+        executor = step.executor()
+        executor.resume(put_off_s=0.0)
+        kick = Kick(PLAYERS[0], UNKNOWN_USER_ID, NOT_LISTED)
+        assert queued(executor) == [effects.Resume(), SendAction("action_1"), SendRoster(), kick]
+
+
+async def test_plugin_lists_everyone_again_after_a_resume_except_those_whom_an_open_action_lists(db: Database) -> None:
+    """The plugin refuses to list a person twice: the action would fail."""
+    caster = "76561198000000098"
+    async with open_step(db) as step:
+        add = ActionRequest(id="action_2", type=ActionType.ADD_PLAYER, steam_id=caster, role=RosterRole.SPECTATOR)
+        for action in (REPLACE, add):
+            step.match.request_action(action, step.clock.at_ms)
+        step.match.actions["action_2"].is_answered = True
+        async with step.executing() as executor:
+            executor.enqueue(SendRoster())
+            executor.enqueue(KICK_BY_NAME)
+            await step.line.until(lambda: "status" in step.line.commands)
+        assert [sent for sent in step.line.commands if sent.startswith("matchzy_")] == [
+            f'matchzy_addplayer {caster} spec ""'
+        ]
+
+
+async def test_action_is_sent_once_the_console_is_back(db: Database) -> None:
+    """A map load lasts longer than all attempts: between two maps is when players are replaced."""
+    async with open_step(db, FakeLine(failures=effects.TRIES + 1)) as step:
+        step.match.request_action(REPLACE, step.clock.at_ms)
+        async with step.executing() as executor:
+            executor.enqueue(SendAction("action_1"))
+            await step.line.until(lambda: step.match.actions["action_1"].state is ActionState.DONE)
+        assert step.line.count(f"matchzy_addplayer {UNLISTED_PLAYER} team1") == 1
+
+
+async def test_action_that_has_failed_meanwhile_is_not_sent(db: Database) -> None:
+    async with open_step(db) as step:
+        step.match.request_action(REPLACE, step.clock.at_ms)
+        async with step.executing() as executor:
+            executor.enqueue(SendAction("action_1"))
+            step.pass_time(60_000)
+            step.match.tick(step.clock.at_ms)
+            executor.enqueue(KICK_BY_NAME)
+            await step.line.until(lambda: "status" in step.line.commands)
+        assert step.line.count("matchzy_") == 0
+
+
+async def test_one_of_two_players_with_the_same_name_is_kicked(db: Database) -> None:
+    async with open_step(db) as step:
+        join(step, *PLAYERS[:2], name="same")
+        step.line.players = dict.fromkeys(PLAYERS[:2], "same")
+        kick = ActionRequest(id="action_1", type=ActionType.KICK, steam_id=PLAYERS[1])
+        step.match.request_action(kick, step.clock.at_ms)
+        async with step.executing() as executor:
+            executor.enqueue(SendAction("action_1"))
+            await step.line.until(lambda: step.line.count("kickid") == 1)
+            assert f'kickid 3 "{effects.KICKED_BY_ADMIN}"' in step.line.commands
+            # After lost lines the user id may be another player's: the console says whose it is.
+            step.match.presence.mark_doubtful(step.clock.at_ms)
+            executor.enqueue(Kick(PLAYERS[0], UNKNOWN_USER_ID, NOT_LISTED))
+            step.line.commands.clear()
+            await step.line.until(lambda: step.line.count("kickid") == 1)
+            assert f'kickid 2 "{NOT_LISTED}"' in step.line.commands

@@ -40,6 +40,18 @@ async def woken(db: Database, limit: int) -> set[str]:
     return {str(name) for (name,) in rows}
 
 
+async def test_matches_that_kept_their_server_are_woken_without_a_free_one(db: Database) -> None:
+    await create(
+        db,
+        waiting("srv_kept", "org_a", 1, slot="a"),
+        waiting("srv_none", "org_a", 2),
+        waiting("srv_us", "org_a", 3, slot="a", region="us"),
+        server("srv_running", org_id="org_a", phase=ServerPhase.RUNNING, slot="b", next_at_ms=NOW_MS + 1),
+    )
+    (rows,) = await db.write([waiting_matches.wake_with_server("eu", NOW_MS)])
+    assert rows == [("srv_kept",)]
+
+
 async def test_free_server_goes_to_the_organization_that_holds_the_fewest(db: Database) -> None:
     await create(
         db,

@@ -1,4 +1,4 @@
-"""Render the chart with all files in `ci`, in one process per version of Kubernetes.
+"""Render the chart with all files in `ci` and the values of the tests, in one process per version of Kubernetes.
 
 helm takes seconds to start where it is emulated, so an enclosing chart has the chart once per file of values, each under
 the name of its file.
@@ -18,11 +18,13 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from tests.deploy.chart_values import VALUES as MORE_VALUES
 from tests.deploy.tools import find_tool
 
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "chart" / "matchpod"
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 NAMES = tuple(file.name.removesuffix("-values.yaml") for file in VALUES)
+ALL_NAMES = (*NAMES, *MORE_VALUES)
 KUBERNETES = ("1.34.0", "1.35.0", "1.36.0")
 RENDERED = [
     pytest.param(version, marks=[pytest.mark.soak] * (platform.machine() != "x86_64" and version != KUBERNETES[-1]))
@@ -33,7 +35,16 @@ RELEASE = "matchpod"
 NAMESPACE = "matchpod"
 
 SAMPLES = {
-    "alerts.yaml": "groups: [{name: a, rules: [{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.job }}'}}]}]",
+    "alerts.yaml": """
+groups:
+  - name: a
+    rules:
+      - alert: A
+        expr: up{job=~".*matchpod.*"} > kube_x{cronjob=~".*matchpod.*-backup"}
+        annotations:
+          summary: "{{ $labels.job }}"
+          runbook_url: https://git.example.net/matchpod/blob/main/docs/runbooks/a.md
+""",
     "dashboards/sample.json": '{"title": "{{instance}}"}',
 }
 """Alerts and a board in place of the real ones, which have tests of their own."""
@@ -52,7 +63,8 @@ def write_enclosing_chart(folder: Path) -> Path:
     """Write a chart that contains the chart once per file of values."""
     # The name decides how objects are called, so all are called as in a release of their own.
     values = {name: yaml.safe_load(file.read_text()) for name, file in zip(NAMES, VALUES, strict=True)}
-    dependencies = [{"name": "matchpod", "version": "*", "alias": name} for name in NAMES]
+    values |= MORE_VALUES
+    dependencies = [{"name": "matchpod", "version": "*", "alias": name} for name in ALL_NAMES]
     enclosing = {"apiVersion": "v2", "name": "all", "version": "1.0.0", "dependencies": dependencies}
     (folder / "charts").mkdir(parents=True)
     copy = folder / "charts" / "matchpod"
@@ -67,10 +79,10 @@ def write_enclosing_chart(folder: Path) -> Path:
 
 @cache
 def render(folder: Path, version: str) -> dict[str, list[Object]]:
-    """Return the objects of every file of values."""
+    """Return the objects of all values, by their names."""
     done = helm("template", RELEASE, str(folder), "--namespace", NAMESPACE, "--kube-version", version)
     assert done.returncode == 0, done.stderr
-    objects: dict[str, list[Object]] = {name: [] for name in NAMES}
+    objects: dict[str, list[Object]] = {name: [] for name in ALL_NAMES}
     for part in re.split(r"^---$", done.stdout, flags=re.MULTILINE):
         if source := _SOURCE.search(part):
             objects[source[1]] += [one for one in yaml.safe_load_all(part) if one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import subprocess
@@ -24,6 +25,7 @@ from matchpod_gameserver.options import parse_arguments, parse_derive_arguments
 from scripts import write_chart
 from scripts.deploy_tools import KUBERNETES_SCHEMAS
 from tests.deploy.rendered_chart import (
+    ALL_NAMES,
     CHART,
     KUBERNETES,
     NAMES,
@@ -41,13 +43,22 @@ __all__ = ["enclosing_chart"]
 ROOT = CHART.parents[2]
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
-EXTENSIONS = {"Fleet", "FleetAutoscaler", "ServiceMonitor", "PrometheusRule"}
-"""Kinds that Kubernetes has only with Agones and the Prometheus operator."""
+EXTENSIONS = {"Fleet", "FleetAutoscaler", "ServiceMonitor", "PrometheusRule", "Middleware"}
+"""Kinds that Kubernetes has only with Agones, the Prometheus operator and Traefik."""
+
+INGRESS = {"enabled": True, "host": "cs.example.net"}
 
 
 @pytest.fixture
-def rendered(enclosing_chart: Path) -> dict[str, list[Object]]:
+def everything(enclosing_chart: Path) -> dict[str, list[Object]]:
+    """The objects of all values."""
     return render(enclosing_chart, KUBERNETES[-1])
+
+
+@pytest.fixture
+def rendered(everything: dict[str, list[Object]]) -> dict[str, list[Object]]:
+    """The objects of the files in `ci`."""
+    return {name: everything[name] for name in NAMES}
 
 
 def kinds(objects: list[Object], kind: str) -> list[Object]:
@@ -115,8 +126,8 @@ def test_chart_is_rendered_for_every_version_of_kubernetes(enclosing_chart: Path
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-def test_objects_are_valid(rendered: dict[str, list[Object]], version: str) -> None:
-    for name, objects in rendered.items():
+def test_objects_are_valid(everything: dict[str, list[Object]], version: str) -> None:
+    for name, objects in everything.items():
         for one in objects:
             if one["kind"] == "Fleet":
                 template = one["spec"]["template"]["spec"]["template"]
@@ -139,8 +150,8 @@ def test_helm_finds_no_fault() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_pods_are_not_root_and_cannot_change_their_image(rendered: dict[str, list[Object]]) -> None:
-    for name, pod in pods(rendered):
+def test_pods_are_not_root_and_cannot_change_their_image(everything: dict[str, list[Object]]) -> None:
+    for name, pod in pods(everything):
         security = pod["securityContext"]
         assert security["runAsNonRoot"] is True, name
         assert "Fleet" in name or security["fsGroupChangePolicy"] == "OnRootMismatch", name
@@ -151,21 +162,20 @@ def test_pods_are_not_root_and_cannot_change_their_image(rendered: dict[str, lis
             assert own["allowPrivilegeEscalation"] is False, name
             assert own["capabilities"] == {"drop": ["ALL"]}, name
             # CS2 writes into its own folder; the simulated server and the service write nothing.
-            assert own["readOnlyRootFilesystem"] is (container["name"] != "game" or "try" in name or "other" in name), (
-                name
-            )
+            is_cs2 = container["name"] == "game" and "workingDir" in container
+            assert own["readOnlyRootFilesystem"] is not is_cs2, name
             assert container["resources"]["limits"]["memory"], name
 
 
-def test_kubernetes_adds_no_variables_that_look_like_settings(rendered: dict[str, list[Object]]) -> None:
+def test_kubernetes_adds_no_variables_that_look_like_settings(everything: dict[str, list[Object]]) -> None:
     """A Service called matchpod would add MATCHPOD_PORT=tcp://…, and the service would not start."""
-    assert all(pod["enableServiceLinks"] is False for _, pod in pods(rendered))
+    assert all(pod["enableServiceLinks"] is False for _, pod in pods(everything))
 
 
-def test_no_secret_is_in_the_environment(rendered: dict[str, list[Object]]) -> None:
+def test_no_secret_is_in_the_environment(everything: dict[str, list[Object]]) -> None:
     secrets = {setting.variable for setting in SERVICE if setting.is_secret}
     seen = set()
-    for name, pod in pods(rendered):
+    for name, pod in pods(everything):
         for variable in (one for container in containers(pod) for one in container.get("env", [])):
             if variable["name"] in secrets:
                 seen.add(variable["name"])
@@ -173,18 +183,18 @@ def test_no_secret_is_in_the_environment(rendered: dict[str, list[Object]]) -> N
     assert seen == {"MATCHPOD_DATABASE_URL", "MATCHPOD_SECRET_KEY"}
 
 
-def test_only_pods_that_use_the_api_have_a_token(rendered: dict[str, list[Object]]) -> None:
-    for name, objects in rendered.items():
+def test_only_pods_that_use_the_api_have_a_token(everything: dict[str, list[Object]]) -> None:
+    for name, objects in everything.items():
         for one in objects:
             pod = pod_of(one)
             if pod is None or one["kind"] == "Fleet":
                 continue
-            uses_api = one["kind"] == "Deployment" and name in {"cluster", "try"}
+            uses_api = one["kind"] == "Deployment" and bool(kinds(objects, "Role") or name == "no-rights")
             assert pod["automountServiceAccountToken"] is uses_api, (name, one["kind"])
 
 
-def test_every_key_of_a_mounted_volume_exists_and_every_volume_is_mounted(rendered: dict[str, list[Object]]) -> None:
-    for name, pod in pods(rendered):
+def test_every_key_of_a_mounted_volume_exists_and_every_volume_is_mounted(everything: dict[str, list[Object]]) -> None:
+    for name, pod in pods(everything):
         volumes = [volume["name"] for volume in pod.get("volumes", [])]
         mounted = {mount["name"] for container in containers(pod) for mount in container.get("volumeMounts", [])}
         assert sorted(mounted) == sorted(volumes), name
@@ -241,15 +251,103 @@ def test_services_select_the_pods_of_the_service_only(rendered: dict[str, list[O
             assert [kind for kind, found in labels.items() if selector <= found.items()] == ["Deployment"], name
 
 
-def test_metrics_are_never_public(rendered: dict[str, list[Object]]) -> None:
-    for service in (one for objects in rendered.values() for one in kinds(objects, "Service")):
+def test_metrics_are_never_public(everything: dict[str, list[Object]]) -> None:
+    for service in (one for objects in everything.values() for one in kinds(objects, "Service")):
         if service["spec"].get("type", "ClusterIP") != "ClusterIP":
             assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
-    for ingress in (one for objects in rendered.values() for one in kinds(objects, "Ingress")):
-        paths = {path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]}
-        served = {f"/{path.split('/')[1]}" for path in [one.path for one in ENDPOINTS] + [one.path for one in ROUTES]}
-        assert served - paths == {"/metrics", "/readyz", "/healthz", "/openapi-internal.json"}
-        assert paths <= served
+    served = [one.path for one in ENDPOINTS] + [one.path for one in ROUTES]
+    first = {f"/{path.split('/')[1]}" for path in served}
+    hidden = {"/metrics", "/readyz", "/healthz", "/openapi-internal.json"}
+    for name, objects in everything.items():
+        paths = {path for ingress in kinds(objects, "Ingress") for path in paths_of(ingress)}
+        assert not paths & hidden, name
+        assert all(any(path.startswith(prefix) for path in served) for prefix in paths), name
+        if name in {"cluster", "sandbox", "traefik"}:
+            assert first - paths == hidden, name
+
+
+def paths_of(ingress: Object) -> list[str]:
+    return [path["path"] for rule in ingress["spec"]["rules"] for path in rule["http"]["paths"]]
+
+
+def test_paths_with_tokens_have_ingresses_of_their_own_that_are_not_logged(everything: dict[str, list[Object]]) -> None:
+    nginx = {one["metadata"]["name"]: one for one in kinds(everything["cluster"], "Ingress")}
+    assert {name: paths_of(one) for name, one in nginx.items()} == {
+        "matchpod": ["/api", "/console", "/docs", "/openapi.json"],
+        "matchpod-ingest": ["/ingest"],
+        "matchpod-links": ["/console/login", "/overlay"],
+    }
+    annotations = {name: one["metadata"]["annotations"] for name, one in nginx.items()}
+    log, ranges = (f"nginx.ingress.kubernetes.io/{key}" for key in ("enable-access-log", "whitelist-source-range"))
+    assert [one.get(log) for one in annotations.values()] == [None, "false", "false"]
+    assert [one.get(ranges) for one in annotations.values()] == [None, "198.51.100.0/24", None]
+    traefik = {
+        one["metadata"]["name"]: one["metadata"].get("annotations", {})
+        for one in kinds(everything["traefik"], "Ingress")
+    }
+    router = "traefik.ingress.kubernetes.io/router"
+    assert traefik == {
+        "matchpod": {},
+        "matchpod-ingest": {
+            f"{router}.observability.accesslogs": "false",
+            f"{router}.middlewares": "matchpod-matchpod-ingest@kubernetescrd",
+        },
+        "matchpod-links": {f"{router}.observability.accesslogs": "false"},
+    }
+    (middleware,) = kinds(everything["traefik"], "Middleware")
+    assert middleware["spec"] == {"ipAllowList": {"sourceRange": ["192.0.2.0/24", "2001:db8::/32"]}}
+    for one in kinds(everything["plain-ingress"], "Ingress"):
+        assert one["metadata"]["annotations"] == {"a.example/b": "c"}
+    (only,) = kinds(everything["no-ingest"], "Ingress")
+    assert paths_of(only) == ["/api", "/openapi.json"]
+
+
+def environment_of(objects: list[Object]) -> dict[str, Any]:
+    (container,) = named(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return {one["name"]: one.get("value") for one in container["env"]}
+
+
+def test_browsers_use_the_ingress_and_game_servers_in_the_cluster_the_service(
+    everything: dict[str, list[Object]],
+) -> None:
+    inside = "http://matchpod.matchpod.svc:8080"
+    public = {
+        name: environment_of(everything[name])["MATCHPOD_PUBLIC_URL"]
+        for name in ("defaults", "plain-ingress", "traefik")
+    }
+    assert public == {
+        "defaults": inside,
+        "plain-ingress": "http://cs.example.net",
+        "traefik": "https://cs.example.net",
+    }
+    mixed = everything["inside-and-elsewhere"]
+    assert environment_of(mixed)["MATCHPOD_LOG_URL"] == inside
+    settings = tomllib.loads(named(mixed, "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
+    assert {one["code"]: one.get("log_url") for one in settings["regions"]} == {
+        "try": None,
+        "us": "https://cs.example.net",
+        "asia": "https://asia.example.net",
+        "lan": "https://cs.example.net",
+    }
+    # Whose servers are in that file is not known here.
+    assert "MATCHPOD_LOG_URL" not in environment_of(everything["settings-file"])
+
+
+def test_stopped_service_takes_no_backups_and_a_restore_comes_before_migrations(
+    everything: dict[str, list[Object]],
+) -> None:
+    for name in ("stopped", "restored", "restored-postgresql"):
+        assert named(everything[name], "Deployment")["spec"]["replicas"] == 0
+    assert named(everything["restored"], "CronJob", "matchpod-backup")["spec"]["suspend"] is True
+    assert named(everything["cluster"], "CronJob", "matchpod-backup")["spec"]["suspend"] is False
+    for name, folders in (("restored", {"data", "backup"}), ("restored-postgresql", {"backup"})):
+        (job,) = kinds(everything[name], "Job")
+        assert job["metadata"]["annotations"]["helm.sh/hook"] == "post-install,post-upgrade"
+        pod = pod_of(job)
+        assert pod is not None
+        claims = {one["name"] for one in pod["volumes"] if "persistentVolumeClaim" in one}
+        assert claims == folders
+        assert all(one["readOnly"] for c in containers(pod) for one in c["volumeMounts"] if one["name"] == "backup")
 
 
 def test_migration_is_a_hook_before_the_pods_and_needs_nothing_of_the_release(
@@ -282,8 +380,8 @@ def test_rights_are_those_of_the_example_in_the_namespaces_of_fleets_only(render
         assert kinds(rendered[name], "ClusterRole") == []
 
 
-def test_commands_of_game_servers_are_valid(rendered: dict[str, list[Object]]) -> None:
-    for fleet in (one for objects in rendered.values() for one in kinds(objects, "Fleet")):
+def test_commands_of_game_servers_are_valid(everything: dict[str, list[Object]]) -> None:
+    for fleet in (one for objects in everything.values() for one in kinds(objects, "Fleet")):
         template = fleet["spec"]["template"]["spec"]
         assert template["ports"] == [
             {"name": "game", "portPolicy": "Passthrough", "protocol": "TCPUDP", "container": "game"}
@@ -310,6 +408,30 @@ def test_autoscaler_belongs_to_its_fleet_and_a_region_overrides_the_values_of_al
     assert (scalers["matchpod-eu"]["bufferSize"], scalers["matchpod-eu-canary"]["bufferSize"]) == (6, 1)
     images = [pod["containers"][0]["image"] for fleet in fleets.values() if (pod := pod_of(fleet))]
     assert images == ["registry.example.com/cs2:1", "registry.example.com/cs2:2"]
+
+
+def test_policies_allow_the_dns_of_platforms_and_addresses_of_ipv6(everything: dict[str, list[Object]]) -> None:
+    for policy in kinds(everything["cluster"], "NetworkPolicy"):
+        egress = policy["spec"]["egress"]
+        (names,) = [rule for rule in egress if {"protocol": "UDP", "port": 53} in rule.get("ports", [])]
+        selected = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in names["to"][:2]]
+        assert selected == ["kube-system", "openshift-dns"]
+        assert names["to"][2] == {"ipBlock": {"cidr": "169.254.20.10/32"}}, "NodeLocal DNSCache"
+        assert {port["port"] for port in names["ports"]} == {53, 5353}
+        (outside,) = [rule["to"] for rule in egress if rule["to"][0].get("ipBlock", {}).get("cidr") == "0.0.0.0/0"]
+        blocks = [one["ipBlock"] for one in outside]
+        assert [one["cidr"] for one in blocks] == ["0.0.0.0/0", "::/0"]
+        for block in blocks:
+            network = ipaddress.ip_network(block["cidr"])
+            assert all(network.supernet_of(ipaddress.ip_network(one)) for one in block["except"])  # type: ignore[arg-type]
+        assert len(blocks[0]["except"]) == 5
+        assert len(blocks[1]["except"]) == 2
+    own = {one["metadata"]["name"]: one["spec"]["egress"] for one in kinds(everything["policies"], "NetworkPolicy")}
+    for name, allowed in (("matchpod", "10.1.0.0/16"), ("matchpod-game-servers", "10.2.0.0/16")):
+        assert {"to": [{"ipBlock": {"cidr": allowed}}]} in own[name]
+        assert "53" not in json.dumps(own[name]).replace("1053", "").replace("65535", "").replace("5432", "")
+        outside = [rule["to"] for rule in own[name] if rule["to"][0].get("ipBlock", {}).get("cidr") == "0.0.0.0/0"]
+        assert [one["ipBlock"].get("except") for one in outside[0]] == [["10.0.0.0/8"], None]
 
 
 def test_policies_let_the_service_reach_what_it_needs(rendered: dict[str, list[Object]]) -> None:
@@ -365,7 +487,11 @@ def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, l
     assert monitor["spec"]["endpoints"] == [{"port": "ops", "path": "/metrics", "interval": "15s"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     (group,) = named(rendered["cluster"], "PrometheusRule")["spec"]["groups"]
-    assert group["rules"][0]["annotations"] == {"summary": "{{ $labels.job }}"}, "helm leaves templates of alerts alone"
+    (rule,) = group["rules"]
+    assert rule["annotations"]["summary"] == "{{ $labels.job }}", "helm leaves templates of alerts alone"
+    assert rule["annotations"]["runbook_url"] == "https://wiki.example.org/runbooks/a.md"
+    jobs = ['up{job="matchpod", namespace="matchpod"}', 'kube_x{cronjob="matchpod-backup", namespace="matchpod"}']
+    assert rule["expr"] == " > ".join(jobs), "another release that shares the Prometheus has alerts of its own"
     boards = named(rendered["cluster"], "ConfigMap", "matchpod-dashboards")
     assert boards["data"].keys() == {"matchpod.json", "sample.json"}
     assert boards["data"]["sample.json"] == SAMPLES["dashboards/sample.json"]
@@ -388,20 +514,24 @@ def test_other_cluster_has_no_service(rendered: dict[str, list[Object]]) -> None
 # --- what the service makes of it -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "other-cluster"])
+@pytest.mark.parametrize("name", [name for name in ALL_NAMES if "other-cluster" not in name])
 def test_service_accepts_environment_and_settings_file(
-    rendered: dict[str, list[Object]], name: str, tmp_path: Path
+    everything: dict[str, list[Object]], name: str, tmp_path: Path
 ) -> None:
-    (container,) = named(rendered[name], "Deployment")["spec"]["template"]["spec"]["containers"]
-    key = {"MATCHPOD_DATABASE_URL": "postgresql://a:b@db/c", "MATCHPOD_SECRET_KEY": "A" * 43 + "="}
+    (deployment,) = kinds(everything[name], "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    key = {
+        "MATCHPOD_DATABASE_URL": "postgresql://a:b@db/c",
+        "MATCHPOD_SECRET_KEY": "A" * 43 + "=",
+        "MATCHPOD_CALLBACK_PROXY": "http://user:password@proxy.example.net:3128",
+    }
     environment = {one["name"]: one.get("value") or key[one["name"]] for one in container["env"]}
-    known = {setting.variable for setting in SERVICE}
-    if "MATCHPOD_FIRST_KEY_FILE" not in known:
-        environment.pop("MATCHPOD_FIRST_KEY_FILE", None)
     codes = ["sandbox"]
-    if "MATCHPOD_CONFIG" in environment:
+    assert ("MATCHPOD_CONFIG" in environment) == (name == "settings-file" or bool(kinds(everything[name], "Secret")))
+    environment.pop("MATCHPOD_CONFIG", None)
+    for secret in kinds(everything[name], "Secret"):
         file = tmp_path / "matchpod.toml"
-        file.write_text(named(rendered[name], "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
+        file.write_text(secret["stringData"]["matchpod.toml"])
         environment["MATCHPOD_CONFIG"] = str(file)
         codes = [region["code"] for region in tomllib.loads(file.read_text())["regions"]]
     settings = load_settings(environment, lambda path: path.read_bytes() if path.is_file() else None)
@@ -409,17 +539,13 @@ def test_service_accepts_environment_and_settings_file(
 
 
 def test_values_reach_the_settings(rendered: dict[str, list[Object]]) -> None:
-    def variables(name: str) -> dict[str, str | None]:
-        (container,) = named(rendered[name], "Deployment")["spec"]["template"]["spec"]["containers"]
-        return {one["name"]: one.get("value") for one in container["env"]}
-
-    sandbox = variables("sandbox")
+    sandbox = environment_of(rendered["sandbox"])
     assert sandbox["MATCHPOD_CONSOLE"] == "off"
     assert sandbox["MATCHPOD_CORS_ORIGINS"] == "https://cup.example,https://tv.example"
     assert sandbox["MATCHPOD_MAX_CONNECTIONS"] == "1000000"
-    assert variables("cluster")["MATCHPOD_MAX_FAILED_LOGINS"] == "off"
-    assert variables("try")["MATCHPOD_PUBLIC_URL"] == "http://matchpod.matchpod.svc:8080"
-    assert variables("static")["MATCHPOD_FIRST_KEY_FILE"] == "/etc/matchpod/first-key/first-key"
+    assert environment_of(rendered["cluster"])["MATCHPOD_TRUSTED_PROXIES"] == "10.42.0.0/16,fd00:42::/56"
+    assert environment_of(rendered["try"])["MATCHPOD_PUBLIC_URL"] == "http://matchpod.matchpod.svc:8080"
+    assert environment_of(rendered["static"])["MATCHPOD_FIRST_KEY_FILE"] == "/etc/matchpod/first-key/first-key"
     static = tomllib.loads(named(rendered["static"], "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
     (region,) = static["regions"]
     assert region["name"] == 'The hall, "upstairs" & more'
@@ -463,7 +589,11 @@ def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("values", "place"),
     [
-        ({"replicaCount": 0}, "replicaCount"),
+        ({"replicaCount": -1}, "replicaCount"),
+        ({"restore": {"file": "../database"}}, "restore.file"),
+        ({"ingress": {"controller": "haproxy"}}, "ingress.controller"),
+        ({"ingress": {"ingest": {"sourceRanges": ["192.0.2.1"]}}}, "ingress.ingest.sourceRanges.0"),
+        ({"prometheusRule": {"runbookUrl": "docs/runbooks"}}, "prometheusRule.runbookUrl"),
         ({"replicas": 2}, ""),
         ({"database": {"kind": "mysql"}}, "database.kind"),
         ({"settings": {"pending_s": "soon"}}, "settings.pending_s"),
@@ -524,6 +654,47 @@ def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_
     ]
 
 
+def test_regions_that_cannot_work_are_rejected(tmp_path: Path) -> None:
+    servers = [{"address": "198.51.100.4:27015", "rcon_password": "p"}]
+    long = "c" * 31
+    values = {
+        "fullnameOverride": "m" * 40,
+        "regions": [
+            {"code": "lan", "kind": "static", "servers": servers},
+            {"code": f"{long}1", "kind": "agones", "secret": "s"},
+            {"code": f"{long}2", "kind": "agones", "secret": "s"},
+            {"code": "a", "kind": "agones", "secret": "s", "fleet": "f", "namespace": "ns", "kubeconfigSecret": "k"},
+            {"code": "b", "kind": "agones", "secret": "s", "fleet": "f", "namespace": "ns", "kubeconfigSecret": "k"},
+        ],
+        "networkPolicy": {"enabled": True, "apiServers": [{"cidr": "192.0.2.1/32"}]},
+        "serviceMonitor": {"enabled": True},
+    }
+    unreachable = "is not in this cluster, so its game servers cannot post their logs to the Service: set publicUrl, or log_url of the region."
+    same = "(names are cut after 63 characters), and so is that of another region: set fleet of the region."
+    name = f"{'m' * 40}-{'c' * 22}"
+    rcon = "networkPolicy.rcon is empty, so the game servers of region {} could not be reached."
+    assert sentences(values, tmp_path) == [
+        f"Region lan {unreachable}",
+        rcon.format("lan"),
+        f"The Fleet of region {long}2 is called {name} {same}",
+        f"Region a {unreachable}",
+        rcon.format("a"),
+        f"Region b {unreachable}",
+        rcon.format("b"),
+        f"The Fleet of region b is called f {same}",
+        "networkPolicy.metricsFrom is empty, so every pod could read the metrics: list the peers of Prometheus.",
+    ]
+
+
+def test_restore_needs_a_stopped_service_and_backups(tmp_path: Path) -> None:
+    values = {"restore": {"file": "latest"}, "ingress": {**INGRESS, "ingest": {"sourceRanges": ["192.0.2.0/24"]}}}
+    assert sentences(values, tmp_path) == [
+        "ingress.ingest.sourceRanges needs ingress.controller: otherwise restrict addresses with ingress.ingest.annotations.",
+        "restore.file is set, but replicaCount is 1: set it to 0 to restore, and remove restore.file afterwards.",
+        "restore.file is set, but there is no volume with backups: set backup.existingClaim.",
+    ]
+
+
 def test_postgresql_needs_its_url_and_a_secret_key(tmp_path: Path) -> None:
     assert sentences({"database": {"kind": "postgresql"}, "networkPolicy": {"enabled": True}}, tmp_path) == [
         "database.kind is postgresql, but database.existingSecret does not name the Secret with its URL.",
@@ -556,7 +727,7 @@ def test_every_value_is_described() -> None:
     described = [path for path, _, _ in write_chart.described_values((CHART / "values.yaml").read_text())]
     leaves = re.findall(r"^ *(\w+):", (CHART / "values.yaml").read_text(), re.MULTILINE)
     groups = [key for key, value in DEFAULTS.items() if isinstance(value, dict) and value and key not in described]
-    nested = {"image", "autoscaler", "requests", "limits", "grafana_dashboard"}
+    nested = {"image", "autoscaler", "ingest", "requests", "limits", "grafana_dashboard"}
     undescribed = [
         key for key in leaves if key not in {path.split(".")[-1] for path in described} | set(groups) | nested
     ]

@@ -37,8 +37,9 @@ class Client:
         self._reader = reader
         self._writer = writer
 
-    def send(self, path: str) -> None:
-        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    def send(self, path: str, *, forwarded_for: str | None = None) -> None:
+        header = "" if forwarded_for is None else f"X-Forwarded-For: {forwarded_for}\r\n"
+        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
 
     def send_part(self) -> None:
         self._writer.write(b"GET / HT")
@@ -78,16 +79,16 @@ class Server:
         self._clients.append(client)
         return client
 
-    async def get(self, path: str) -> tuple[int, Client]:
+    async def get(self, path: str, *, forwarded_for: str | None = None) -> tuple[int, Client]:
         client = await self.connect()
-        client.send(path)
+        client.send(path, forwarded_for=forwarded_for)
         return await client.status(), client
 
-    async def hold(self, count: int, path: str = "/hold") -> list[Client]:
+    async def hold(self, count: int, path: str = "/hold", *, forwarded_for: str | None = None) -> list[Client]:
         """Open connections, each with a request in progress."""
         before, clients = len(self._held), [await self.connect() for _ in range(count)]
         for client in clients:
-            client.send(path)
+            client.send(path, forwarded_for=forwarded_for)
         await until(lambda: len(self._held) == before + count)
         return clients
 
@@ -295,3 +296,33 @@ def test_without_open_files_accepting_pauses_and_clients_are_served_later(
 
     run(scenario, accept_pause_s=0.1)
     assert warnings(caplog).count("accepting connections paused") == 1
+
+
+def test_requests_through_a_proxy_count_for_their_clients(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(PER_ADDRESS, forwarded_for=FAR_AWAY)
+        status, client = await server.get("/api/v1/regions", forwarded_for=f"198.51.100.9, {FAR_AWAY}")
+        assert status == 503
+        assert f"More than {PER_ADDRESS} requests" in json.loads(client.body)["message"]
+        assert (await server.get("/ingest/logs/abc", forwarded_for=FAR_AWAY))[0] == 200
+        assert (await server.get("/metrics", forwarded_for=FAR_AWAY))[0] == 200
+        for other in ("203.0.113.8", None):
+            await server.hold(PER_ADDRESS, forwarded_for=other)
+
+        server.release.set()
+        await until(lambda: not server.connections.tasks)
+        for _ in range(2 * PER_ADDRESS):
+            assert (await server.get("/api/v1/regions", forwarded_for=FAR_AWAY))[0] == 200
+
+    run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS))
+    (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert vars(warning)["address"] == FAR_AWAY
+
+
+def test_proxies_that_are_not_trusted_count_themselves(run: Run) -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(PER_ADDRESS, forwarded_for=FAR_AWAY)
+        assert (await server.get("/api/v1/regions", forwarded_for="203.0.113.8"))[0] == 503
+
+    limits = ConnectionLimits(total=64, per_address=PER_ADDRESS, trusted_proxies=())
+    run(scenario, limits=limits, host="198.51.100.1")

@@ -9,7 +9,7 @@ import pytest
 
 from cs2_protocol import rcon
 from matchpod.adapters.fleets.process import expand_command as expand_process_command
-from matchpod.adapters.fleets.secret_cfg import cfg_name, write_cfg
+from matchpod.adapters.fleets.secret_cfg import cfg_name, cfg_text, write_cfg
 from matchpod_gameserver import password
 from matchpod_gameserver.options import PASSWORD_VARIABLE, expand_command
 from matchpod_gameserver.rcon import LOADED_MAP
@@ -22,7 +22,7 @@ def test_game_finds_its_password_where_the_simulator_reads_it() -> None:
 def test_cfg_file_is_the_one_a_process_fleet_writes(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    write_cfg(tmp_path / "a", "cs2-eu-abcde", {"rcon_password": "x-Y_z"}, None)
+    write_cfg(tmp_path / "a", "cs2-eu-abcde", cfg_text({"rcon_password": "x-Y_z"}), None)
     ours = Path(password.write_cfg(str(tmp_path / "b"), "cs2-eu-abcde", "x-Y_z"))
     theirs = tmp_path / "a" / cfg_name("cs2-eu-abcde")
     assert (ours.name, ours.read_text()) == (theirs.name, theirs.read_text())

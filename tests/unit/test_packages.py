@@ -60,6 +60,7 @@ def test_our_packages_depend_on_the_same_version_of_those_before_them(name: str)
 def test_every_import_is_a_dependency_and_the_other_way_round(name: str) -> None:
     text = "\n".join(file.read_text("utf-8") for file in source(name).rglob("*.py"))
     modules = {(module or plain).partition(".")[0] for module, plain in IMPORT.findall(text)}
+    modules |= set(re.findall(r'"-m", "(\w+)"', text))  # run as a program
     used = modules - sys.stdlib_module_names - {source(name).name}
     if "msgspec.yaml." in text:
         used.add("pyyaml")  # imported by msgspec

@@ -206,6 +206,25 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")
 
 
+def test_trusted_proxies_are_those_of_this_machine_unless_set() -> None:
+    for given, networks in [
+        ("", ("127.0.0.0/8", "::1/128")),
+        ("off", ()),
+        ("10.0.0.0/8, 192.0.2.7,2001:db8::/32", ("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32")),
+    ]:
+        assert load_settings({"MATCHPOD_TRUSTED_PROXIES": given}, no_file).trusted_proxies == networks
+
+
+def test_game_servers_of_a_region_use_its_log_url_or_that_of_all() -> None:
+    own = region('kind = "process"\nports = "100-109"', 'log_url = "https://eu.example/"')
+    fleet = 'kind = "process"\nports = "200-209"'
+    both = f'{own}[[regions]]\ncode = "us"\n[regions.fleet]\n{fleet}\n'
+    assert load({}, both).log_urls == {"eu": "https://eu.example"}
+    everywhere = {"MATCHPOD_LOG_URL": "http://matchpod.svc:8080", "MATCHPOD_PUBLIC_URL": "https://pod.example"}
+    assert load(everywhere, both).log_urls == {"eu": "https://eu.example", "us": "http://matchpod.svc:8080"}
+    assert load(everywhere, both).ingest_base() == "https://pod.example"
+
+
 def test_default_port_of_an_origin_is_dropped_as_browsers_do() -> None:
     given = "https://a.example:443, http://a.example:80, https://[::1]:443, https://a.example:80, http://a.example:443"
     settings = load_settings({"MATCHPOD_CORS_ORIGINS": given}, no_file)
@@ -254,9 +273,32 @@ def test_fault_of_an_invalid_value_says_what_is_allowed() -> None:
             ("CORS_ORIGINS", origin, "* or origins such as https://cup.example, separated by commas")
             for origin in ("cup.example", "https://cup.example/", "https://Cup.example", "https://a.example,")
         ),
+        *(
+            (
+                "TRUSTED_PROXIES",
+                networks,
+                "off, or addresses and networks such as 10.0.0.0/8, separated by commas",
+            )
+            for networks in ("proxy.example", "10.0.0.1/8", "10.0.0.0/33", "0.0.0.0/0", "10.0.0.1, ::/0", "10.0.0.1,")
+        ),
+        ("LOG_URL", "matchpod:8080", "an http:// or https:// URL without user name, query and fragment"),
         ("DATA_DIR", " ", "a path"),
     ]:
         assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
+
+
+def test_callback_proxy_is_an_http_url_and_a_secret() -> None:
+    for url in ("http://proxy.example:3128", f"http://pod:{HIDDEN}@10.0.0.1/", "http://[2001:db8::1]:3128"):
+        settings = load_settings({"MATCHPOD_CALLBACK_PROXY": url}, no_file)
+        assert settings.callback_proxy == Secret(url)
+        assert HIDDEN not in repr(settings)
+    for url in ("https://proxy.example", "proxy.example:3128", "http://", "http://a b", "http://proxy.example:0"):
+        (fault,) = faults_of({"MATCHPOD_CALLBACK_PROXY": url})
+        assert fault.startswith(
+            "MATCHPOD_CALLBACK_PROXY has an invalid value (not shown); it must be a URL like http://"
+        )
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example/path"})) == 1
+    assert len(faults_of({"MATCHPOD_CALLBACK_PROXY": "http://proxy.example:x"})) == 1
 
 
 def test_fault_names_the_key_and_the_file() -> None:
@@ -309,6 +351,10 @@ def test_file_that_is_not_toml_is_reported(content: bytes) -> None:
 # --- regions ------------------------------------------------------------------------------------------------------
 
 
+IN_FOLDERS = 'kind = "process"\nports = "1-2"\n'
+FOLDERS = 'install_dir = "/cs2"\ninstances_dir = "/servers"\n'
+
+
 def test_region_needs_only_a_code_and_a_fleet() -> None:
     (eu,) = load(
         text=region('kind = "process"\nports = "27015-27016"\ncommand = ["{python}", "{port}{rcon_password}"]')
@@ -338,6 +384,21 @@ def test_secrets_of_servers_are_passed_in_a_file() -> None:
 def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
     fleet = 'kind = "process"\nports = "1-1"\ncommand = ["{port}", "{rcon_password}"]'
     assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
+
+
+def test_servers_may_have_folders_and_ports_for_gotv_of_their_own() -> None:
+    command = 'tv_ports = "27020-27021"\ncommand = ["{game}/cs2.sh", "{port}", "{tv_port}", "{cfg}"]'
+    text = f'{IN_FOLDERS}{FOLDERS}addons = ["metamod"]\nsteamclient = "/s.so"\n{command}'
+    (eu,) = load(text=region(text)).regions
+    assert isinstance(eu.fleet, ProcessFleetSettings)
+    assert (eu.fleet.install_dir, eu.fleet.instances_dir) == (Path("/cs2"), Path("/servers"))
+    assert (eu.fleet.addons, eu.fleet.steamclient, eu.fleet.tv_ports) == (("metamod",), Path("/s.so"), (27020, 27021))
+
+
+def test_port_for_gotv_conflicts_with_that_of_another_server() -> None:
+    text = 'kind = "process"\nports = "27015-27020"\ntv_ports = "27020-27025"\ncommand = ["cs2", "{port}", "{tv_port}"]'
+    with pytest.raises(SettingsError, match=r"use 127\.0\.0\.1:27020 more than once; each must belong to one server"):
+        load(text=region(text))
 
 
 def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
@@ -381,6 +442,46 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
             "regions[1].fleet.steam_tokens in var/matchpod.toml has 1 tokens for 3 ports; every port needs its own.",
         ),
         (
+            'kind = "process"\nports = "1-2"\ncommand = ["{game}/cs2", "{port}"]',
+            "regions[1].fleet.install_dir in var/matchpod.toml is missing; the command has the placeholder {game}.",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\naddons = ["MatchZy"]',
+            "regions[1].fleet.addons in var/matchpod.toml has no effect without install_dir.",
+        ),
+        (
+            f'{IN_FOLDERS}command = ["{{game}}/cs2", "{{port}}"]\ninstall_dir = "/cs2"',
+            "regions[1].fleet.instances_dir in var/matchpod.toml is missing; it must be the folder in which",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["cs2", "{{port}}"]',
+            "regions[1].fleet.install_dir in var/matchpod.toml has no effect; the command must contain the placeholder",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\nworking_dir = "/"',
+            "regions[1].fleet.working_dir in var/matchpod.toml has no effect with install_dir; every server has its",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}", "{{cfg}}"]\ncfg_dir = "/cfg"',
+            "regions[1].fleet.cfg_dir in var/matchpod.toml has no effect with install_dir; every server has its own.",
+        ),
+        (
+            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\naddons = ["../x"]',
+            "regions[1].fleet.addons in var/matchpod.toml is a list; it must be a list of names, like",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ntv_ports = "11-12"',
+            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "{port}", "{tv_port}"]',
+            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ntv_ports = "11-13"\ncommand = ["cs2", "{port}", "{tv_port}"]',
+            "regions[1].fleet.tv_ports in var/matchpod.toml has 3 ports for 2 servers; every server needs its own.",
+        ),
+        (
             'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABC;quit"]',
             "regions[1].fleet.steam_tokens in var/matchpod.toml has an invalid value (not shown);",
         ),
@@ -422,17 +523,46 @@ def test_regions_must_not_share_codes_or_addresses() -> None:
     text = region('kind = "process"\nports = "100-109"') + region('kind = "process"\nports = "109-120"')
     assert faults_of(text=text) == (
         "regions in var/matchpod.toml has the code eu more than once; codes must be unique.",
-        "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one fleet.",
+        "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one server.",
     )
     servers = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
     assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{servers}]')
+
+
+def test_regions_must_not_share_a_fleet_of_agones() -> None:
+    fleet = 'kind = "agones"\nfleet = "cs2"\nsecret_file = "s"\n'
+
+    def faults(*others: str) -> tuple[str, ...]:
+        regions = [
+            f'[[regions]]\ncode = "r{number}"\n[regions.fleet]\n{text}\n'
+            for number, text in enumerate((fleet, *others))
+        ]
+        try:
+            load(text="".join(regions))
+        except SettingsError as exc:
+            return exc.faults
+        return ()
+
+    sentence = "regions in var/matchpod.toml use the Fleet cs2 more than once: {}; each must belong to one region."
+    assert faults(fleet) == (sentence.format("r0 and r1"),)
+    assert faults(fleet + 'selector = { tier = "a" }') == (sentence.format("r0 and r1"),)
+    assert faults(fleet + 'namespace = "games"', fleet) == (sentence.format("r0 and r2"),)
+    for other in ('kubeconfig = "east"', 'kubeconfig = "east"\ncontext = "b"', 'namespace = "games"'):
+        assert faults(fleet + other) == ()
+    assert faults(fleet.replace("cs2", "cs2-east")) == ()
+
+
+def test_servers_of_one_fleet_may_be_divided_by_labels() -> None:
+    fleet = 'kind = "agones"\nfleet = "cs2"\nsecret_file = "s"\nselector = {{ tier = "{}" }}'
+    text = "".join(f'[[regions]]\ncode = "{tier}"\n[regions.fleet]\n{fleet.format(tier)}\n' for tier in "ab")
+    assert len(load(text=text).regions) == 2
 
 
 def test_ports_of_a_fleet_on_every_address_conflict_with_other_addresses() -> None:
     everywhere = 'kind = "process"\nhost = "0.0.0.0"\npublic_ip = "203.0.113.7"\nports = "100-109"'
     text = region(everywhere) + region('kind = "process"\nports = "109-120"').replace('"eu"', '"us"')
     assert faults_of(text=text) == (
-        "regions in var/matchpod.toml use 0.0.0.0:109 more than once; each must belong to one fleet.",
+        "regions in var/matchpod.toml use 0.0.0.0:109 more than once; each must belong to one server.",
     )
 
 
@@ -573,7 +703,7 @@ def test_example_on_the_page_loads() -> None:
     europe = settings.regions[1].fleet
     assert isinstance(europe, ProcessFleetSettings)
     assert (europe.public_ip, europe.memory_bytes) == ("203.0.113.7", None)
-    assert europe.environment == {"LD_LIBRARY_PATH": "/srv/cs2/game/bin/linuxsteamrt64"}
+    assert (europe.install_dir, europe.addons) == (Path("/srv/cs2"), ("metamod", "MatchZy"))
 
 
 def test_messages_on_the_page_are_the_real_ones() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cs2_simulator.scenarios import Scenario
+from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.variable_table import VARIABLES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
@@ -12,6 +13,11 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text
 
 def test_page_lists_every_scenario_with_its_description() -> None:
     rows = [f"| `{scenario}` | {scenario.description} |" for scenario in Scenario]
+    assert [row for row in rows if row not in PAGE] == []
+
+
+def test_page_lists_every_fault_with_its_description() -> None:
+    rows = [f"| `{fault}` | {fault.description} |" for fault in SetupFault]
     assert [row for row in rows if row not in PAGE] == []
 
 

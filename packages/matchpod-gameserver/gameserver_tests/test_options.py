@@ -8,13 +8,17 @@ import pytest
 
 from matchpod_gameserver.options import (
     HELP,
+    REMOVE_INSTANCES,
+    RUN_INSTANCE,
     SECRET_VARIABLE,
     DeriveOptions,
+    InstanceOptions,
     Options,
     UsageError,
     expand_command,
     parse_arguments,
     parse_derive_arguments,
+    parse_instance_arguments,
 )
 
 SECRET_FILE = {SECRET_VARIABLE: "/run/secrets/fleet"}
@@ -57,6 +61,11 @@ def test_options_are_read_until_the_two_dashes() -> None:
         ),
         (["--secret-file", "", "--", "x"], "--secret-file needs a value"),
         (["--", "x", "{map}"], "the command has the unknown placeholder {map}; --help lists all placeholders"),
+        (
+            ["--install-dir", "/cs2", "--", "x", "{game}"],
+            "--install-dir, --instances-dir and the placeholder {game} in",
+        ),
+        (["--", "x", "{game}"], "--install-dir, --instances-dir and the placeholder {game} in the command need each"),
         (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
         (["--log-format", "xml", "--", "x"], "--log-format must be human or json, not `xml`"),
         (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
@@ -130,3 +139,38 @@ def test_unknown_format_in_the_variable_is_reported() -> None:
         parse_arguments(["--", "x"], {**SECRET_FILE, "MATCHPOD_LOG_FORMAT": "xml"})
     options, _ = parse_arguments(["--", "x"], {**SECRET_FILE, "MATCHPOD_LOG_FORMAT": ""})
     assert options.log_format == "human"
+
+
+PLACE = ("--instances-dir", "/instances", "--owner", "mp-1")
+
+
+def test_file_for_the_password_may_be_in_the_folder_of_the_server() -> None:
+    arguments = ["--install-dir=/cs2", "--instances-dir=/i", "--", "{game}/bin/linuxsteamrt64/cs2", "+exec", "{cfg}"]
+    assert parse_arguments(arguments, SECRET_FILE)[0].install_dir == "/cs2"
+
+
+def test_options_of_the_commands_for_folders_are_read() -> None:
+    options, command = parse_instance_arguments(
+        RUN_INSTANCE, [*PLACE, "--name", "srv_1", "--install-dir", "/cs2", "--", "{game}/cs2.sh"], {}
+    )
+    assert options == InstanceOptions("/cs2", "/instances", "mp-1", "srv_1", log_format="human")
+    assert command == ["{game}/cs2.sh"]
+    assert parse_instance_arguments(REMOVE_INSTANCES, PLACE, {})[0].name == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        (REMOVE_INSTANCES, ("--owner", "mp-1"), "--instances-dir is missing"),
+        (REMOVE_INSTANCES, (*PLACE, "--", "x"), "the command of the game server follows after -- with run-instance"),
+        (RUN_INSTANCE, (*PLACE, "--name", "a", "--", "x"), "--install-dir is missing"),
+        (RUN_INSTANCE, (*PLACE, "--name", "a", "--install-dir", "/cs2"), "the command of the game server follows"),
+        (RUN_INSTANCE, (*PLACE, "--name", "../a", "--install-dir", "/cs2", "--", "x"), "--name may have letters"),
+        (RUN_INSTANCE, (*PLACE, "--name", "a", "--cfg", "a/b", "--install-dir", "/", "--", "x"), "--cfg may have"),
+    ],
+)
+def test_faults_of_the_commands_for_folders_are_sentences(
+    command: str, arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parse_instance_arguments(command, arguments, {})

@@ -1,7 +1,8 @@
 """Send callbacks: one POST on its own connection within one time limit, never raising an exception.
 
 The URL comes from a caller, so the receiver is not trusted: its addresses are checked by the function that connects,
-which then uses the checked address, not the name; redirects are not followed; responses are read within limits.
+which then uses the checked address, not the name, also through a proxy; redirects are not followed; responses are read
+within limits.
 Only the status counts: once it has been read, nothing the receiver does afterwards changes it.
 """
 
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 
+from matchpod.adapters.callback_proxy import HttpProxy, ProxyError
 from matchpod.adapters.host_lookups import MAX_LOOKUPS, HostLookups, LookupFailedError
 from matchpod.core.requests.addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
@@ -56,8 +58,6 @@ _RESET_CONTENT = 205
 
 
 class HttpCallbackSender:
-    """Sends callbacks over http and https."""
-
     def __init__(
         self,
         *,
@@ -65,10 +65,13 @@ class HttpCallbackSender:
         rest_s: float = REST_S,
         max_lookups: int = MAX_LOOKUPS,
         trust: ssl.SSLContext | None = None,
+        proxy: HttpProxy | None = None,
     ) -> None:
+        """With a `proxy`, public addresses are reached through it, and private ones directly."""
         self._total_s = total_s
         self._rest_s = rest_s
         self._trust = trust
+        self._proxy = proxy
         self._capacity = max_attempts(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._lookups = HostLookups(max_lookups)
         self._open_writers: set[asyncio.StreamWriter] = set()
@@ -137,12 +140,20 @@ class HttpCallbackSender:
         return await self._connect_to(tried[-1], receiver)
 
     async def _connect_to(self, address: str, receiver: _Receiver) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if not receiver.is_secure:
-            return await asyncio.open_connection(address, receiver.port)
-        if self._trust is None:
+        if self._trust is None and receiver.is_secure:
             self._trust = ssl.create_default_context()
-        name = receiver.host.removesuffix(".")  # names in certificates have no trailing dot
-        return await asyncio.open_connection(address, receiver.port, ssl=self._trust, server_hostname=name)
+        trust = self._trust if receiver.is_secure else None
+        name = receiver.host.removesuffix(".") if trust else None  # names in certificates have no trailing dot
+        if self._proxy is None or not is_public(address):
+            return await asyncio.open_connection(address, receiver.port, ssl=trust, server_hostname=name)
+        reader, writer = await self._proxy.connect(address, receiver.port)
+        if trust is not None:
+            try:
+                await writer.start_tls(trust, server_hostname=name)
+            except BaseException:
+                writer.transport.abort()
+                raise
+        return reader, writer
 
 
 def max_attempts(open_files: int) -> int:
@@ -267,6 +278,8 @@ async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_
 def _describe(exc: Exception) -> str:
     """Return a short error text without URL, headers, body or addresses of our own network."""
     match exc:
+        case ProxyError():
+            return f"not sent: {exc}"
         case _NotSentError():
             return f"not sent: {exc}"
         case _BadResponseError():

@@ -22,8 +22,6 @@ _MAX_BYTES: Final = 200
 
 
 class PlaceFile:
-    """The file in one data folder."""
-
     def __init__(self, folder: Path) -> None:
         self._path = folder / PLACE_FILE
 

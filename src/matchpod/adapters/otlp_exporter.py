@@ -1,18 +1,20 @@
 """Send spans to a collector of OpenTelemetry, as OTLP over HTTP with JSON, in a thread of its own.
 
 Nothing waits for the collector: spans that it does not accept in time are dropped and counted. The variables are those
-of OpenTelemetry's own libraries.
+of OpenTelemetry's own libraries; those that are ignored are named.
 """
 
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from http.client import HTTPMessage
+from typing import IO, Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -32,8 +34,18 @@ CLOSE_S: Final = 1.0
 DEFAULT_TIMEOUT_MS: Final = 10_000
 
 _PREFIX: Final = "OTEL_EXPORTER_OTLP_"
+_EXPORTERS: Final = ("otlp", "none", "")
+_OF_EXPORTER: Final = ("ENDPOINT", "HEADERS", "TIMEOUT", "PROTOCOL", "CERTIFICATE")
+_VARIABLES: Final = frozenset(
+    (
+        *("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"),
+        *(f"{_PREFIX}{signal}{name}" for signal in ("", "TRACES_") for name in _OF_EXPORTER),
+    )
+)
+"""The variables that are read."""
 _BUSY: Final = frozenset({429, 502, 503, 504})
 """Answers after which the same spans are sent again."""
+_REDIRECTS: Final = range(300, 400)
 _log = logging.getLogger(__name__)
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -44,6 +56,8 @@ class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     headers: Mapping[str, str] = {}
     timeout_s: float = DEFAULT_TIMEOUT_MS / 1000
+    authority: ssl.SSLContext | None = None
+    """Which certificates the collector may have; None for those of the system."""
     resource: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
@@ -79,11 +93,31 @@ def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
     if name := environment.get("OTEL_SERVICE_NAME", "").strip():
         resource["service.name"] = name
     return OtlpOptions(
+        authority=_authority(*value_of("CERTIFICATE")),
         url=url if variable.startswith(f"{_PREFIX}TRACES_") else f"{url.rstrip('/')}/v1/traces",
         headers=_pairs(value_of("HEADERS")[0], environment),
         timeout_s=int(timeout or DEFAULT_TIMEOUT_MS) / 1000,
         resource=resource,
     )
+
+
+def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
+    """Return the variables of OpenTelemetry that have no effect here."""
+    ignored = [name for name in environment if name.startswith("OTEL_") and name not in _VARIABLES]
+    if environment.get("OTEL_TRACES_EXPORTER", "").strip() not in _EXPORTERS:
+        ignored.append("OTEL_TRACES_EXPORTER")
+    protocols = (f"{_PREFIX}TRACES_PROTOCOL", f"{_PREFIX}PROTOCOL")
+    ignored += [name for name in protocols if environment.get(name, "").strip() not in ("", "grpc", "http/json")]
+    return sorted(ignored)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows none: it would ask for another page with GET, whose status says nothing about the spans."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        """Let the redirect be an error."""
 
 
 class OtlpExporter:
@@ -93,6 +127,9 @@ class OtlpExporter:
         self._options = options
         self._version = version
         self._batch_s = batch_s
+        # It uses the proxy in HTTP_PROXY or HTTPS_PROXY, except for the hosts in NO_PROXY.
+        tls = urllib.request.HTTPSHandler(context=options.authority or ssl.create_default_context())
+        self._opener = urllib.request.build_opener(_NoRedirects, tls)
         self._waiting: deque[Span] = deque()
         self._woken = threading.Event()
         self._is_closing = False
@@ -151,11 +188,12 @@ class OtlpExporter:
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=self._options.timeout_s):
+            with self._opener.open(request, timeout=self._options.timeout_s):
                 return True, None
         except urllib.error.HTTPError as exc:
             exc.close()
-            return exc.code not in _BUSY, f"status {exc.code}"
+            where = exc.headers.get("Location", "").partition("?")[0] if exc.code in _REDIRECTS else ""
+            return exc.code not in _BUSY, f"status {exc.code}" + (f", a redirect to {where}" if where else "")
         except OSError as exc:  # also a timeout, an unknown host and a certificate
             return False, str(exc)
 
@@ -186,6 +224,15 @@ def _attributes(values: Mapping[str, str | int]) -> list[dict[str, object]]:
         {"key": key, "value": {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}}
         for key, value in values.items()
     ]
+
+
+def _authority(variable: str, file: str) -> ssl.SSLContext | None:
+    if not file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as exc:  # also what is no certificate
+        raise ValueError(f"{variable} is no file with certificates in PEM: {exc}") from exc
 
 
 def _pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -55,8 +55,6 @@ async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool
 
 
 class RconConsoles:
-    """Opens consoles over RCON."""
-
     def __init__(self, *, open_s: float = OPEN_S) -> None:
         self._open_s = open_s
 

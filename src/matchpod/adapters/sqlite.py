@@ -79,8 +79,6 @@ class _Job:
 
 
 class SqliteDatabase:
-    """One SQLite file."""
-
     def __init__(self, path: Path, *, busy_s: float) -> None:
         _create(path)
         self._path = path

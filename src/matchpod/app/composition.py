@@ -12,8 +12,10 @@ from typing import assert_never
 import msgspec
 
 from matchpod.adapters import sqlite_space
+from matchpod.adapters.callback_proxy import read_proxy
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
+from matchpod.adapters.fleets.instance_folders import InstanceOptions
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
@@ -119,10 +121,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
+    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    sender = HttpCallbackSender()
+    proxy = settings.callback_proxy
+    sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
     disk = _compose_disk(resources, metrics.registry)
@@ -201,6 +204,11 @@ def check_fleets(settings: Settings) -> None:
         fleet = region.fleet
         if not isinstance(fleet, ProcessFleetSettings):
             continue
+        if fleet.install_dir is not None and not (fleet.install_dir / "game").is_dir():
+            _log.warning(
+                "the game is not installed, so no server can be started",
+                extra={"region": region.code, "install_dir": str(fleet.install_dir)},
+            )
         try:
             if fleet.user is not None:
                 find_user(fleet.user)
@@ -269,6 +277,8 @@ def _compose_fleet(
             memory_bytes=fleet.memory_bytes,
             user=fleet.user,
             cfg_folder=fleet.cfg_dir,
+            instances=_instance_options(fleet),
+            tv_ports=fleet.tv_ports,
             steam_tokens=tuple(token.reveal() for token in fleet.steam_tokens),
             owner=installation,
         )
@@ -276,6 +286,18 @@ def _compose_fleet(
     if isinstance(fleet, AgonesFleetSettings):
         return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics)
     assert_never(fleet)
+
+
+def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
+    if fleet.install_dir is None or fleet.instances_dir is None:
+        return None
+    # Absolute, because servers have other working folders.
+    return InstanceOptions(
+        install_dir=fleet.install_dir.absolute(),
+        instances_dir=fleet.instances_dir.absolute(),
+        addons=fleet.addons,
+        steamclient=fleet.steamclient.absolute() if fleet.steamclient else None,
+    )
 
 
 def _compose_agones_fleet(
@@ -365,7 +387,7 @@ def _compose_deps(
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
-        ingest=IngestUrls(ingest_base),
+        ingest=IngestUrls(ingest_base, resources.settings.log_urls),
         pending_ms=resources.settings.pending_s * 1000,
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,
@@ -428,8 +450,11 @@ def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:
     folders = {}
     if settings.database_url is None:
         folders["data"] = settings.data_dir
-    if any(isinstance(region.fleet, ProcessFleetSettings) for region in settings.regions):
-        folders["fleets"] = settings.fleets_path
+    for region in settings.regions:
+        if isinstance(region.fleet, ProcessFleetSettings):
+            folders["fleets"] = settings.fleets_path
+            if region.fleet.instances_dir is not None:
+                folders[f"instances-{region.code}"] = region.fleet.instances_dir
     return DiskSpace(
         folders,
         min_free_mb=settings.min_free_disk_mb,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cs2_simulator.scenarios import Scenario
 from matchpod.app.first_run import LISTENER
 from matchpod.app.resources import Resources
-from matchpod.console.deps import ConsoleDeps, ScenarioChoice
+from matchpod.console.deps import ConsoleDeps
 from matchpod.console.origins import OriginRules
 from matchpod.console.page_updates import Broadcasts
 from matchpod.service.access.console_sessions import ConsoleSessions
@@ -47,7 +47,7 @@ def compose_console(
             owner=owner,
         ),
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
-        scenarios=tuple(ScenarioChoice(scenario.value, scenario.description) for scenario in Scenario),
+        scenarios={scenario.value: scenario.description for scenario in Scenario},
         sandbox_callback=LISTENER,
         origins=OriginRules(deps.ingest.base),
         broadcasts=Broadcasts(clock.now_ms),

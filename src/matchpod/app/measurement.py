@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, Verb
+from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, ClusterMeter, Verb
 from matchpod.adapters.process_usage import read_usage, start_time_s
 from matchpod.app.resources import Resources
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
@@ -33,11 +33,13 @@ def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
 
 def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpans:
     """Return where spans of matches go: to the collector that the environment names, if it names one."""
-    if not any(name.startswith("OTEL_EXPORTER_OTLP_") for name in environment):
+    if not any(name.startswith("OTEL_") for name in environment):
         return NO_SPANS
     # Imported here: most installations have no collector, and its HTTP client is slow to import.
-    from matchpod.adapters.otlp_exporter import OtlpExporter, read_options
+    from matchpod.adapters.otlp_exporter import OtlpExporter, ignored_variables, read_options
 
+    if ignored := ignored_variables(environment):
+        _log.warning("variables of OpenTelemetry ignored", extra={"variables": ignored})
     try:
         options = read_options(environment)
     except ValueError as exc:
@@ -76,7 +78,7 @@ def _measure_process(registry: Registry, *, database: str) -> None:
     registry.before_rendering(update)
 
 
-class RegionMeter:
+class RegionMeter(ClusterMeter):
     """Measures the calls to the cluster of one region."""
 
     def __init__(self, metrics: AgonesMetrics, region: str, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -15,7 +15,7 @@ import resource
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from matchpod.app.composition import Service, check_fleets, compose, warn_of_den
 from matchpod.app.database_copies import claim_place, renew_place
 from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
+from matchpod.app.log_urls import unreachable_log_urls
 from matchpod.app.loop_watch import watched_loop
 from matchpod.app.resources import (
     Resources,
@@ -131,7 +132,11 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
             "max_connections reduced: limit on open files too low",
             extra={"max_connections": wanted, "reduced_to": possible, "open_files": open_files},
         )
-    return ConnectionLimits(total=min(wanted, possible), per_address=settings.max_connections_per_address)
+    return ConnectionLimits(
+        total=min(wanted, possible),
+        per_address=settings.max_connections_per_address,
+        trusted_proxies=settings.trusted_proxies,
+    )
 
 
 def max_connections(open_files: int, *, servers: int, callbacks: int) -> int:
@@ -180,7 +185,7 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _prepare_driving(service, unfinished)
+            await _prepare_driving(service, unfinished, unreachable_log_urls(settings, ingest_base))
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -429,19 +434,27 @@ def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, 
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
 
 
-async def _prepare_driving(service: Service, unfinished: dict[Path, tuple[str, int] | None]) -> None:
+async def _prepare_driving(
+    service: Service, unfinished: dict[Path, tuple[str, int] | None], faults: Sequence[str]
+) -> None:
     await record_deaths(service.deps.suspects, unfinished)
-    await _check_fleets(service)
+    await _check_fleets(service, faults)
     await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
 
 
-async def _check_fleets(service: Service) -> None:
-    """Raise ResourcesError for settings that cannot work. A fleet that may recover only makes its region inactive."""
+async def _check_fleets(service: Service, known: Sequence[str]) -> None:
+    """Raise ResourcesError for settings that cannot work, with the known faults.
+
+    A fleet that may recover only makes its region inactive.
+    """
     checked = await asyncio.gather(*(region.fleet.check() for region in service.regions.all()))
     faults = [
-        f"Region {region.code}: {fault}"
-        for region, found in zip(service.regions.all(), checked, strict=True)
-        for fault in found
+        *known,
+        *(
+            f"Region {region.code}: {fault}"
+            for region, found in zip(service.regions.all(), checked, strict=True)
+            for fault in found
+        ),
     ]
     if faults:
         raise ResourcesError("\n".join(faults))

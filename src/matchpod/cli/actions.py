@@ -30,6 +30,10 @@ from matchpod.storage.servers import ServerRow
 POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
 """Longest wait for an action: a pause may wait for the end of a round."""
+UNSENT_S: Final = 10.0
+"""An action that is not sent after this time may wait for a service that does not run."""
+NOT_SENT: Final = "It was not sent: is the service running? It may also wait for a map load."
+ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
 
 _COLUMNS: Final[Columns[ActionView]] = {
@@ -48,7 +52,7 @@ def _fields_help() -> str:
 
 
 def act_on_match(
-    server_id: Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")],
+    server_id: ServerId,
     action: Annotated[ActionType, typer.Argument(help="What to do.")],
     fields: Annotated[list[str] | None, typer.Argument(metavar="FIELD=VALUE", help=_fields_help())] = None,
     *,
@@ -64,7 +68,7 @@ def act_on_match(
     body = {"type": action.value, **_given(fields or ()), "reason": reason, "by": by}
 
     async def request(resources: Resources) -> ActionView:
-        row = await _own_row(resources, server_id)
+        row = await find_server(resources, server_id)
         db, clock = resources.db, resources.clock
         requests = ActionRequests(db, clock, Audit(db=db, clock=clock))
         wanted = read_action_request(body, requests.new_id())
@@ -86,24 +90,27 @@ def act_on_match(
     if view.state is ActionState.FAILED:
         raise typer.Exit(1)
     if wait and not view.state.is_final:
-        print_note(f"It is neither done nor failed yet. See: matchpod match actions {printable(server_id)}")
+        asks = f" {NOT_SENT}" if view.state is ActionState.REQUESTED else ""
+        print_note(f"It is neither done nor failed yet.{asks} See: matchpod match actions {printable(server_id)}")
         raise typer.Exit(1)
 
 
 def list_actions(
-    server_id: Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")],
+    server_id: ServerId,
     json: AsJson = False,
 ) -> None:
     """List the actions on a match, newest first."""
 
     async def read(resources: Resources) -> list[ActionView]:
-        row = await _own_row(resources, server_id)
+        row = await find_server(resources, server_id)
         return [_view(row, one) for one in await match_actions.of_server(resources.db, row.id)]
 
     print_listing(run_with_resources(read), _COLUMNS, as_json=json)
 
 
-async def _own_row(resources: Resources, server_id: str) -> ServerRow:
+async def find_server(resources: Resources, server_id: str) -> ServerRow:
+    """Return a server; exit if there is none with this id."""
+    # An argument that is not UTF-8 has surrogates, which databases reject.
     row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
     if row is None:
         fail(f"There is no server {printable(server_id)}.", code=2)
@@ -114,14 +121,20 @@ async def _wait_for(resources: Resources, server_id: str, action_id: str) -> Act
     """The action once it is done or failed, or as it is after MAX_WAIT_S."""
     shown: str | None = None
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + MAX_WAIT_S
+    ask_s, until_s = loop.time() + UNSENT_S, loop.time() + MAX_WAIT_S
     while True:
-        row, stored = await _own_row(resources, server_id), await match_actions.get(resources.db, server_id, action_id)
+        row, stored = (
+            await find_server(resources, server_id),
+            await match_actions.get(resources.db, server_id, action_id),
+        )
         if stored is None:
             fail("The action was deleted with its match.")
         view = _view(row, stored)
         if view.state.is_final or loop.time() >= until_s:
             return view
+        if view.state is ActionState.REQUESTED and loop.time() >= ask_s:
+            print_note(NOT_SENT)
+            ask_s = until_s
         now = view.detail or view.state.value
         if now != shown:
             print_note(f"{view.type} {view.state}" + (f": {view.detail}" if view.detail else ""))

@@ -11,7 +11,7 @@ from matchpod.app import Resources
 from matchpod.cli.organizations import find_organization
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, print_listing, print_note
-from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.access.organizations import Access
 from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 
@@ -20,8 +20,6 @@ MAX_LISTED: Final = 10_000
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One act, as printed."""
-
     id: str
     at: str
     organization: str | None
@@ -56,10 +54,7 @@ def audit(
     """
     if org is not None and operator:
         fail("Use either --org or --operator, not both.", code=2)
-    try:
-        lines = run_with_resources(lambda resources: _lines(resources, org, is_operator=operator, limit=limit))
-    except AccessError as exc:
-        fail(str(exc), code=2)
+    lines = run_with_resources(lambda resources: _lines(resources, org, is_operator=operator, limit=limit))
     print_listing(lines, _COLUMNS, as_json=json)
     if not lines:
         print_note("no acts are recorded")

@@ -26,8 +26,6 @@ app = command_group("Callbacks and their delivery attempts.")
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One attempt, as printed."""
-
     number: int
     at: str
     status: int | None
@@ -36,8 +34,6 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One callback, as printed."""
-
     callback_id: str
     organization: str
     server_id: str

@@ -38,10 +38,7 @@ def console(
     settings = load_process_settings()
     if fault := _fault(settings, org, is_operator=operator):
         fail(fault, code=2)
-    try:
-        token, role = run_with_resources(lambda resources: _create_link(resources, org, is_operator=operator))
-    except AccessError as exc:
-        fail(str(exc), code=2)
+    token, role = run_with_resources(lambda resources: _create_link(resources, org, is_operator=operator))
     typer.echo(login_url(settings.ingest_base(), token))
     print_note(f"open this link in a browser to log in as {role}; it works once, for 5 minutes")
 

@@ -41,7 +41,7 @@ def health(
         float, typer.Option("--timeout", min=0.1, max=60, metavar="SECONDS", help="How long to wait for the answer.")
     ] = 5.0,
 ) -> None:
-    """Ask the service on this machine whether it is ready; for the HEALTHCHECK of a container.
+    """Ask the service on this machine whether it is ready; a container's HEALTHCHECK uses --live.
 
     Exit code 0 if it is, 1 if it is not or does not answer, 2 if the settings are invalid. The address is that of the
     settings, MATCHPOD_HOST and MATCHPOD_OPS_PORT or MATCHPOD_PORT; it opens neither the data folder nor the database.

@@ -14,14 +14,13 @@ import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
-from matchpod.cli.actions import act_on_match, list_actions
+from matchpod.cli.actions import ServerId, act_on_match, find_server, list_actions
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.core.labels import MAX_LABELS, Label, read_label
 from matchpod.core.requests.callback_query import CallbacksQuery
-from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.ruling_request import read_ruling_request
 from matchpod.core.requests.text_rules import label_fault, printable
 from matchpod.core.rulings import RuledWinner, ruling_words
@@ -51,7 +50,6 @@ app.command("act")(act_on_match)
 app.command("actions")(list_actions)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 
 
 class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
@@ -246,11 +244,7 @@ def _run_on_match(
     """Run work on the match of a server; exit if there is no such server."""
 
     async def run(resources: Resources) -> _T:
-        # An argument that is not UTF-8 has surrogates, which databases reject.
-        row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
-        if row is None:
-            fail(f"There is no server {printable(server_id)}.", code=2)
-        return await work(resources, row)
+        return await work(resources, await find_server(resources, server_id))
 
     return run_with_resources(run, needs_original=needs_original)
 

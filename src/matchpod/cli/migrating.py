@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from matchpod.cli.terminal import print_note
 from matchpod.settings import Settings
 from matchpod.storage.migrate import NewerSchemaError, SchemaVersion, current_version, describe
 from matchpod.storage.schema import MIGRATIONS
+
+if TYPE_CHECKING:
+    from matchpod.app import Resources
 
 
 def migrate(
@@ -24,6 +27,14 @@ def migrate(
             " listed, or it cannot be read, 2 if it requires a newer version of Matchpod.",
         ),
     ] = False,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="Record that the original of this database, a copy, is gone: as `matchpod serve --restored` does,"
+            " but without starting the service. See docs/backup.md.",
+        ),
+    ] = False,
 ) -> None:
     """Migrate the database to the schema of this version, and print what was changed. Running it again changes nothing.
 
@@ -32,15 +43,31 @@ def migrate(
     """
     settings = load_process_settings()
     check_extras(settings)
+    if restored and (check or not settings.drive):
+        fail(f"--restored cannot be used {'with --check' if check else 'while MATCHPOD_DRIVE is off'}.", code=2)
     before = _read(settings)
     if check:
         _check(before)
         return
-    version = run_with_resources(lambda resources: current_version(resources.db), may_create=True)
+    version, taken_over = run_with_resources(lambda resources: _migrate(resources, restored=restored), may_create=True)
     if before.applied < version:
         typer.echo(f"Migrated from version {before.applied} to {version}:")
         _list_migrations(before.applied, version)
     typer.echo(_summary(version))
+    if restored:
+        typer.echo(
+            "Its matches are driven from here from now on." if taken_over else "It is not a copy: nothing was recorded."
+        )
+
+
+async def _migrate(resources: Resources, *, restored: bool) -> tuple[int, bool]:
+    """Return the version of the database, and whether it was a copy that was taken over."""
+    from matchpod.app.database_copies import find_copy, settle
+
+    is_copy = restored and await find_copy(resources) is not None
+    if is_copy:
+        await settle(resources)
+    return await current_version(resources.db), is_copy
 
 
 def _check(found: SchemaVersion) -> None:

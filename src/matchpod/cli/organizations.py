@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from matchpod.app import Resources
-from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.resources import run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.core.requests.text_rules import printable
 from matchpod.service.access.organizations import Access, AccessError
@@ -26,15 +26,10 @@ _T = TypeVar("_T")
 def run_with_access(
     work: Callable[[Access], Awaitable[_T]], *, needs_key: bool = False, may_create: bool = False
 ) -> _T:
-    """Run work on organizations and keys; an AccessError is printed and gives exit code 2."""
-
     async def with_access(resources: Resources) -> _T:
         return await work(Access(db=resources.db, clock=resources.clock, vault=resources.vault))
 
-    try:
-        return run_with_resources(with_access, needs_key=needs_key, may_create=may_create)
-    except AccessError as exc:
-        fail(str(exc), code=2)
+    return run_with_resources(with_access, needs_key=needs_key, may_create=may_create)
 
 
 async def find_organization(access: Access, name: str) -> OrganizationView:

@@ -57,6 +57,7 @@ def run_with_resources(
     from matchpod.adapters.log_output import set_up_logging
     from matchpod.app import ResourcesError
     from matchpod.ports import DatabaseError
+    from matchpod.service.access.organizations import AccessError
 
     settings = load_process_settings()
     check_extras(settings)
@@ -69,6 +70,8 @@ def run_with_resources(
         return asyncio.run(_run(work, settings, needs_key=needs_key, needs_original=needs_original))
     except ResourcesError as exc:
         fail(str(exc))
+    except AccessError as exc:
+        fail(str(exc), code=2)
     except DatabaseError as exc:
         fail(f"Database error: {exc}.")
 

@@ -22,14 +22,12 @@ _ACTIONS: Final[Mapping[str, Action]] = {action.value: action for action in Acti
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     """One act as a line of the log."""
 
-    id: str
-    at: str
+    item: AuditItem
     who: str
     """What the session was begun with, the key of a program, or the command line; empty if it is not known."""
     session_id: str
     """Empty for the command line, and for programs that use a key."""
     what: str
-    target: str
     address: str
     """The page of the target; empty if there is none."""
     detail: str
@@ -41,12 +39,10 @@ def audit_lines(
     """Return acts as lines; `log_ins` says how each session was begun, `key_names` how keys are called."""
     return [
         AuditLine(
-            id=item.id,
-            at=item.at,
+            item=item,
             who=_who(item, log_ins, key_names),
             session_id=item.actor if is_session(item.actor) else "",
             what=_ACTIONS[item.action].words if item.action in _ACTIONS else item.action.replace("_", " "),
-            target=item.target,
             address=_address(item),
             detail=item.detail.partition(", ")[2] if item.action == Action.LOGGED_IN else item.detail,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -25,13 +25,6 @@ MAX_CSV_ROWS: Final = 10_000
 """Matches in a CSV file, the newest."""
 
 
-class ScenarioChoice(msgspec.Struct, frozen=True):
-    """A scenario that simulated servers can play."""
-
-    name: str
-    description: str
-
-
 class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     """The services behind the pages, and what all requests share."""
 
@@ -45,7 +38,8 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     keys: KeyManagement
     installation: Installation
     region_statistics: RegionStatistics
-    scenarios: tuple[ScenarioChoice, ...]
+    scenarios: Mapping[str, str]
+    """What simulated servers can play: names with descriptions."""
     sandbox_callback: str
     """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
     origins: OriginRules

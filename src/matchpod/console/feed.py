@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from matchpod.console.rendering import fragment
+from matchpod.console.requested_actions import field_words
+from matchpod.core.match.actions import ACTIONS, ActionType
 from matchpod.core.stored.stored_json import StoredReader, UnreadableError
 from matchpod.core.views import timeline_items
 
@@ -66,6 +69,22 @@ def type_of(item: timeline_items.TimelineItem) -> str:
     return str(item.__struct_config__.tag)
 
 
-def feed_line(item: timeline_items.TimelineItem, map_number: int, names: tuple[str, str]) -> bytes:
-    """Return an item as an element of the feed; `names` are those of the teams."""
-    return fragment("feed.html", "line", item, type_of(item), kind=kind_of(item), map_number=map_number, names=names)
+def feed_line(
+    item: timeline_items.TimelineItem,
+    map_number: int,
+    names: tuple[str, str],
+    people: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """Return an item as an element of the feed; `names` are those of the teams, `people` those of players by id."""
+    words = _action_words(item, names, people) if isinstance(item, timeline_items.ActionItem) else ()
+    kind, tag = kind_of(item), type_of(item)
+    return fragment("feed.html", "line", item, tag, kind=kind, map_number=map_number, names=names, words=words)
+
+
+def _action_words(
+    item: timeline_items.ActionItem, names: tuple[str, str], people: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return what an action is called, and its fields in words."""
+    is_known = item.action in set(ActionType)
+    label = ACTIONS[ActionType(item.action)].label if is_known else item.action
+    return label, *field_words(item.fields, names, people)

@@ -29,7 +29,6 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
 
     @property
     def is_narrowed(self) -> bool:
-        """True if anything is filtered."""
         return any(name not in PAGING for name in self.given)
 
     def value(self, name: str) -> str:

@@ -18,14 +18,6 @@ class LifeStage(msgspec.Struct, frozen=True, kw_only=True):
     is_bad: bool = False
 
 
-class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A span with its place on a line from 0 to 100."""
-
-    span: LifeStage
-    x: float
-    width: float
-
-
 def spans_of(match: MatchDetail) -> list[LifeStage]:
     ended_ms = match.ended_at_ms
     spans = [_server_span(match)]
@@ -43,9 +35,8 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
                 LifeStage(name=name, start_ms=played.started_at_ms, end_ms=end_ms, note=score, is_bad=is_canceled)
             )
     if ended_ms is not None:
-        spans += [
-            LifeStage(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))
-        ]
+        note, is_bad = _outcome(match), match.reason is not None
+        spans.append(LifeStage(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=note, is_bad=is_bad))
         spans += _callback_spans(match)
     if match.acknowledged is not None and match.acknowledged.who:
         at_ms = match.acknowledged.at_ms
@@ -53,18 +44,14 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
     return spans
 
 
-def placed(spans: list[LifeStage], now_ms: int) -> list[PlacedSpan]:
-    """Return the spans with their places; one that lasts ends now."""
+def placed(spans: list[LifeStage], now_ms: int) -> list[tuple[LifeStage, float, float]]:
+    """Return the spans, each with its beginning and width on a line from 0 to 100; one that lasts ends now."""
     first = min(span.start_ms for span in spans)
-    last = max(now_ms if span.end_ms is None else span.end_ms for span in spans)
-    scale = 100 / max(1, last - first)
+    ends_ms = [now_ms if span.end_ms is None else span.end_ms for span in spans]
+    scale = 100 / max(1, max(ends_ms) - first)
     return [
-        PlacedSpan(
-            span=span,
-            x=round((span.start_ms - first) * scale, 2),
-            width=round(max(0.6, ((now_ms if span.end_ms is None else span.end_ms) - span.start_ms) * scale), 2),
-        )
-        for span in spans
+        (span, round((span.start_ms - first) * scale, 2), round(max(0.6, (end_ms - span.start_ms) * scale), 2))
+        for span, end_ms in zip(spans, ends_ms, strict=True)
     ]
 
 
@@ -101,11 +88,5 @@ def _callback_spans(match: MatchDetail) -> list[LifeStage]:
     return spans
 
 
-def _failed(match: MatchDetail) -> bool:
-    return match.reason is not None
-
-
 def _outcome(match: MatchDetail) -> str:
-    if match.reason is None:
-        return "finished"
-    return match.reason.replace("_", " ")
+    return "finished" if match.reason is None else match.reason.replace("_", " ")

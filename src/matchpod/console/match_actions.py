@@ -39,13 +39,6 @@ class Revealed(msgspec.Struct, frozen=True):
         return f"Revealed({self.label})"
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action did: the word of a notice, or a secret."""
-
-    notice: str = ""
-    revealed: Revealed | None = None
-
-
 class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
     """One action; `what` says what it will do."""
 
@@ -54,72 +47,34 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     button: str
     kind: str = ""
+    notice: str = ""
+    """The word of the notice after it; empty for one that reveals a secret."""
     is_allowed: Callable[[MatchDetail], bool]
-    perform: Callable[[Visit, MatchDetail], Awaitable[Done]]
+    perform: Callable[[Visit, MatchDetail], Awaitable[object]]
+    """Returns what is `Revealed`, or anything else."""
 
 
 def allowed_actions(match: MatchDetail) -> list[MatchAction]:
     return [action for action in ACTIONS if action.is_allowed(match)]
 
 
-async def _cancel(visit: Visit, match: MatchDetail) -> Done:
-    await visit.deps.services.matches.cancel(visit.principal, match.server_id)
-    return Done(notice="canceled")
-
-
-async def _acknowledge(visit: Visit, match: MatchDetail) -> Done:
-    await visit.deps.acknowledgements.acknowledge(visit.principal, [match.server_id])
-    return Done(notice="acknowledged")
-
-
-async def _reveal(visit: Visit, match: MatchDetail) -> Done:
+async def _reveal(visit: Visit, match: MatchDetail) -> Revealed:
     server = await visit.deps.services.matches.get(visit.principal, match.server_id)
     if server.rcon_password is None:
         raise ServerNotRunningError("The RCON password is not available: the match has ended, or operators keep it.")
-    await visit.record(Action.PASSWORD_REVEALED, target=match.server_id, detail=match.external_match_id or "")
-    return Done(revealed=Revealed("RCON password", server.rcon_password))
-
-
-async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
-    await visit.deps.services.callbacks.redeliver(visit.principal, match.callbacks[0].id)
-    return Done(notice="redelivered")
-
-
-async def _overlay(visit: Visit, match: MatchDetail) -> Done:
-    token = await visit.deps.overlays.create(visit.principal, match.server_id)
-    return Done(
-        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.origins.public_url}/overlay/{token}")
+    await visit.deps.audit.record(
+        Action.PASSWORD_REVEALED,
+        org_id=visit.user.org_id,
+        actor=visit.user.session_id,
+        target=match.server_id,
+        detail=match.external_match_id or "",
     )
+    return Revealed("RCON password", server.rcon_password)
 
 
-async def _end_overlays(visit: Visit, match: MatchDetail) -> Done:
-    await visit.deps.overlays.end(visit.principal, match.server_id)
-    return Done(notice="overlay-ended")
-
-
-async def _withdraw_ruling(visit: Visit, match: MatchDetail) -> Done:
-    await visit.deps.services.rulings.withdraw(visit.principal, match.server_id)
-    return Done(notice="ruling-withdrawn")
-
-
-def _is_ruled(match: MatchDetail) -> bool:
-    return match.ruling is not None
-
-
-def _is_open(match: MatchDetail) -> bool:
-    return not match.has_ended
-
-
-def _is_unacknowledged(match: MatchDetail) -> bool:
-    return match.is_unacknowledged
-
-
-def _always(_: MatchDetail) -> bool:
-    return True
-
-
-def _has_server(match: MatchDetail) -> bool:
-    return match.progress is not None
+async def _overlay(visit: Visit, match: MatchDetail) -> Revealed:
+    token = await visit.deps.overlays.create(visit.principal, match.server_id)
+    return Revealed("Overlay, for a browser source of OBS", f"{visit.deps.origins.public_url}/overlay/{token}")
 
 
 def _has_sent(match: MatchDetail) -> bool:
@@ -134,16 +89,18 @@ ACTIONS: Final = (
         " disconnected. This cannot be undone.",
         button="Cancel the match",
         kind="danger",
-        is_allowed=_is_open,
-        perform=_cancel,
+        notice="canceled",
+        is_allowed=lambda match: not match.has_ended,
+        perform=lambda visit, match: visit.deps.services.matches.cancel(visit.principal, match.server_id),
     ),
     MatchAction(
         name="acknowledge",
         title="Acknowledge …",
         what="Removes the match from the wall of everyone in your organization. It stays in the list of matches.",
         button="Acknowledge it",
-        is_allowed=_is_unacknowledged,
-        perform=_acknowledge,
+        notice="acknowledged",
+        is_allowed=lambda match: match.is_unacknowledged,
+        perform=lambda visit, match: visit.deps.acknowledgements.acknowledge(visit.principal, [match.server_id]),
     ),
     MatchAction(
         name="password",
@@ -151,7 +108,7 @@ ACTIONS: Final = (
         what="Shows the password of the server's console once. Anyone with this password controls the server."
         " Showing it is recorded in the audit log.",
         button="Show the password",
-        is_allowed=_has_server,
+        is_allowed=lambda match: match.progress is not None,
         perform=_reveal,
     ),
     MatchAction(
@@ -159,16 +116,18 @@ ACTIONS: Final = (
         title="Withdraw the ruling …",
         what="Then there is no ruling, and what was played counts. A ruling that it had replaced does not count again.",
         button="Withdraw the ruling",
-        is_allowed=_is_ruled,
-        perform=_withdraw_ruling,
+        notice="ruling-withdrawn",
+        is_allowed=lambda match: match.ruling is not None,
+        perform=lambda visit, match: visit.deps.services.rulings.withdraw(visit.principal, match.server_id),
     ),
     MatchAction(
         name="redeliver",
         title="Send the callback again …",
         what="Sends the same body to the same URL once more. The receiver recognizes it by its `webhook-id`.",
         button="Send the callback",
+        notice="redelivered",
         is_allowed=_has_sent,
-        perform=_redeliver,
+        perform=lambda visit, match: visit.deps.services.callbacks.redeliver(visit.principal, match.callbacks[0].id),
     ),
     MatchAction(
         name="overlay",
@@ -176,7 +135,7 @@ ACTIONS: Final = (
         what="Creates a link that shows score and rounds of this match, and nothing else, to everyone who has it. It is"
         " shown once.",
         button="Create the link",
-        is_allowed=_is_open,
+        is_allowed=lambda match: not match.has_ended,
         perform=_overlay,
     ),
     MatchAction(
@@ -184,7 +143,8 @@ ACTIONS: Final = (
         title="End overlay links …",
         what="All links to the overlay of this match stop working, also those that are open.",
         button="End the links",
-        is_allowed=_always,
-        perform=_end_overlays,
+        notice="overlay-ended",
+        is_allowed=lambda _: True,
+        perform=lambda visit, match: visit.deps.overlays.end(visit.principal, match.server_id),
     ),
 )

@@ -5,32 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from matchpod.console.match_wording import standing
 from matchpod.service.reading.match_lists import MatchItem
 
-COLUMNS: Final = (
-    "externalMatchId",
-    "serverId",
-    "status",
-    "outcome",
-    "reason",
-    "region",
-    "matchType",
-    "team1",
-    "team2",
-    "team1MapsWon",
-    "team2MapsWon",
-    "maps",
-    "createdAt",
-    "endedAt",
-    "playedSeconds",
-    "ruling",
-    "rulingReason",
-    "labels",
-)
 MARK: Final = "\ufeff"
 """Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
 
@@ -43,13 +23,44 @@ _INVISIBLE: Final = frozenset("CMZ")
 """Controls and formats, marks, and separators: the first letters of their categories."""
 
 
+def maps_text(match: MatchItem) -> str:
+    """Return the maps with their scores: `de_mirage 13:7; de_nuke`."""
+    return "; ".join(
+        f"{played.map_name} {played.team1_score}:{played.team2_score}" if played.has_score else played.map_name
+        for played in match.maps
+    )
+
+
+COLUMNS: Final[Mapping[str, Callable[[MatchItem], str | int | None]]] = {
+    "externalMatchId": lambda match: match.external_match_id,
+    "serverId": lambda match: match.server_id,
+    "status": lambda match: match.status.value,
+    "outcome": standing,
+    "reason": lambda match: None if match.reason is None else match.reason.value,
+    "region": lambda match: match.region,
+    "matchType": lambda match: match.game_mode,
+    "team1": lambda match: match.team1,
+    "team2": lambda match: match.team2,
+    "team1MapsWon": lambda match: match.maps_won[0],
+    "team2MapsWon": lambda match: match.maps_won[1],
+    "maps": maps_text,
+    "createdAt": lambda match: match.created_at,
+    "endedAt": lambda match: match.ended_at,
+    "playedSeconds": lambda match: match.played_s,
+    "ruling": lambda match: None if match.ruling is None else match.ruling.winner.value,
+    "rulingReason": lambda match: None if match.ruling is None else match.ruling.reason,
+    "labels": lambda match: "; ".join(f"{label.name}: {label.value}" for label in match.shown_labels),
+}
+"""The columns, each with what it shows of a match."""
+
+
 def csv_heading() -> bytes:
     """Return the beginning of a file, with the names of the columns."""
-    return (MARK + _lines([COLUMNS])).encode()
+    return (MARK + _lines([list(COLUMNS)])).encode()
 
 
 def csv_rows(matches: Iterable[MatchItem]) -> bytes:
-    return _lines([safe_cell(value) for value in _row(match)] for match in matches).encode()
+    return _lines([safe_cell(read(match)) for read in COLUMNS.values()] for match in matches).encode()
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> str:
@@ -73,35 +84,3 @@ def _first_visible(text: str) -> str:
         if unicodedata.category(character)[0] not in _INVISIBLE and character not in _BLANK:
             return unicodedata.normalize("NFKC", character)
     return ""
-
-
-def maps_text(match: MatchItem) -> str:
-    """Return the maps with their scores: `de_mirage 13:7; de_nuke`."""
-    return "; ".join(
-        f"{played.map_name} {played.team1_score}:{played.team2_score}" if played.has_score else played.map_name
-        for played in match.maps
-    )
-
-
-def _row(match: MatchItem) -> tuple[str | int | None, ...]:
-    won1, won2 = match.maps_won
-    return (
-        match.external_match_id,
-        match.server_id,
-        match.status.value,
-        standing(match),
-        None if match.reason is None else match.reason.value,
-        match.region,
-        match.game_mode,
-        match.team1,
-        match.team2,
-        won1,
-        won2,
-        maps_text(match),
-        match.created_at,
-        match.ended_at,
-        match.played_s,
-        None if match.ruling is None else match.ruling.winner.value,
-        None if match.ruling is None else match.ruling.reason,
-        "; ".join(f"{label.name}: {label.value}" for label in match.shown_labels),
-    )

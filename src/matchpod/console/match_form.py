@@ -51,13 +51,17 @@ _MAX_NUMBER_CHARS: Final = 20
 
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of the form, with the rules of the field of the request; choices have a value and a text."""
+    """One field of a form, with the rules of the field of the request; choices have a value and a text."""
 
     name: str
     label: str
     help: str = ""
     max_length: int | None = None
     choices: tuple[tuple[str, str], ...] = ()
+    is_number: bool = False
+    is_optional: bool = False
+    has_other: bool = False
+    """True if what is not among the choices may be given too."""
 
 
 class FormFaults(msgspec.Struct, frozen=True):
@@ -67,7 +71,7 @@ class FormFaults(msgspec.Struct, frozen=True):
     general: tuple[str, ...] = ()
 
 
-def _field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
+def form_field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
     """Return a field of the form, by default with the name, label and meaning of the field of the request."""
     schema = field.rule.schema
     values = msgspec.convert(schema.get("enum", ()), tuple[str, ...])
@@ -83,44 +87,44 @@ def _field(field: AnyField, *, name: str = "", label: str = "", help_text: str |
 def _fields() -> dict[str, FormField]:
     """Return the fields in their order on the page."""
     found = [
-        _field(table.REGION, help_text=""),
+        form_field(table.REGION, help_text=""),
         FormField(name="scenario", label="Scenario"),
-        _field(table.MATCH_TYPE),
-        _field(table.SERIES_FORMAT, help_text=""),
-        _field(table.MAP, name=MAP_FIELDS[0]),
-        *(_field(table.MAPS, name=name, label=f"Map {name[3:]}", help_text="") for name in MAP_FIELDS[1:]),
-        _field(table.SIDES),
-        _field(table.EXTERNAL_MATCH_ID),
-        _field(table.CALLBACK_URL),
-        _field(table.TEAMS),
+        form_field(table.MATCH_TYPE),
+        form_field(table.SERIES_FORMAT, help_text=""),
+        form_field(table.MAP, name=MAP_FIELDS[0]),
+        *(form_field(table.MAPS, name=name, label=f"Map {name[3:]}", help_text="") for name in MAP_FIELDS[1:]),
+        form_field(table.SIDES),
+        form_field(table.EXTERNAL_MATCH_ID),
+        form_field(table.CALLBACK_URL),
+        form_field(table.TEAMS),
         *(field for team in Team for field in _team_fields(team)),
-        _field(table.DM_SUB_MODE, help_text=""),
+        form_field(table.DM_SUB_MODE, help_text=""),
         _number_field(table.DM_ROUND_MINUTES),
-        _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
+        form_field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
         _number_field(table.JOIN_SECONDS),
-        _field(table.ON_NO_SHOW),
+        form_field(table.ON_NO_SHOW),
         _choice(table.AUTO_START, "when all players have joined", "by the players, who have to be ready"),
         *(_number_field(field, name=_name(table.MAPS_WON, field)) for field in table.MAPS_GIVEN.values()),
-        _field(table.SERVER_PASSWORD),
+        form_field(table.SERVER_PASSWORD),
         _number_field(table.FREEZE_TIME),
         _number_field(table.MAX_ROUNDS),
         _choice(table.OVERTIME_ENABLED, "on", "off", name=_name(table.OVERTIME, table.OVERTIME_ENABLED)),
         *(_number_field(field, name=_name(table.OVERTIME, field)) for field in table.OVERTIME_RULES[1:]),
-        _field(table.CUSTOM_CVARS),
-        _field(table.CALLBACK_AUTH_TOKEN),
-        _field(table.LABELS, help_text=f"{table.LABELS.meaning} One per line, as in event: finals."),
+        form_field(table.CUSTOM_CVARS),
+        form_field(table.CALLBACK_AUTH_TOKEN),
+        form_field(table.LABELS, help_text=f"{table.LABELS.meaning} One per line, as in event: finals."),
     ]
     return {field.name: field for field in found}
 
 
 def _number_field(field: AnyField, *, name: str = "") -> FormField:
     schema = field.rule.schema
-    return _field(field, name=name, help_text=f"{field.meaning} From {schema['minimum']} to {schema['maximum']}.")
+    return form_field(field, name=name, help_text=f"{field.meaning} From {schema['minimum']} to {schema['maximum']}.")
 
 
 def _choice(field: AnyField, yes: str, no: str, *, name: str = "") -> FormField:
     """Return a field for true or false."""
-    return msgspec.structs.replace(_field(field, name=name), choices=(("true", yes), ("false", no)))
+    return msgspec.structs.replace(form_field(field, name=name), choices=(("true", yes), ("false", no)))
 
 
 def _name(parent: AnyField, field: AnyField) -> str:
@@ -131,8 +135,8 @@ def _team_fields(team: Team) -> tuple[FormField, FormField]:
     name, players = table.TEAM_NAME, table.TEAM_PLAYERS
     of_team = f"of {_team_label(team)}"
     return (
-        _field(name, name=f"{team}Name", label=f"{name.label} {of_team}", help_text=""),
-        _field(players, name=f"{team}Players", label=f"{players.label} {of_team}", help_text=_ROSTER_HELP),
+        form_field(name, name=f"{team}Name", label=f"{name.label} {of_team}", help_text=""),
+        form_field(players, name=f"{team}Players", label=f"{players.label} {of_team}", help_text=_ROSTER_HELP),
     )
 
 
@@ -231,12 +235,9 @@ def _teams(values: Mapping[str, str]) -> dict[str, object] | None:
 
 
 def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
-    listed = {"name": values[f"{team}Name"], "players": [entry.player for entry in _roster(values, team)]}
+    players = [listed.player for listed in read_roster(values[f"{team}Players"])]
+    listed = {"name": values[f"{team}Name"], "players": players}
     return {name: value for name, value in listed.items() if value}
-
-
-def _roster(values: Mapping[str, str], team: str) -> list[ListedPlayer]:
-    return read_roster(values[f"{team}Players"])
 
 
 def _labels(values: Mapping[str, str]) -> dict[str, str]:

@@ -33,8 +33,6 @@ from matchpod.service.reading.match_lists import MatchMap
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of the scoreboard."""
-
     title: str
     label: str
     value: Callable[[StoredPlayer], float | None]
@@ -69,16 +67,12 @@ BOARD: Final = (
 
 
 class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map that was played."""
-
     detail: MapDetail
     teams: list[tuple[Team | None, str, list[StoredPlayer]]]
     charts: list[tuple[str, Markup]]
 
 
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known after the end of a match."""
-
     maps: list[ShownMap]
     detections: list[StoredDetection]
     presence: Markup

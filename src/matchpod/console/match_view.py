@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cs2_protocol.game import Side, Team
 from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.deps import ConsoleDeps
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
@@ -68,6 +69,17 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: Callable[[], int]
 
 
+def match_services(deps: ConsoleDeps) -> MatchServices:
+    services = deps.services
+    return MatchServices(
+        details=deps.details,
+        matches=services.matches,
+        actions=services.actions,
+        history=services.history,
+        now_ms=deps.now_ms,
+    )
+
+
 class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):
     """The listed players of a team; those of a match without teams have none."""
 
@@ -113,7 +125,6 @@ class MatchScreen:
 
     @property
     def has_actions(self) -> bool:
-        """True if an action was requested."""
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
@@ -124,7 +135,6 @@ class MatchScreen:
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
 
     def part(self, name: str) -> Markup:
-        """A fragment of the page."""
         if name == "feed":
             return Markup(self._feed().decode())
         return Markup(self._parts[name].decode())
@@ -134,10 +144,10 @@ class MatchScreen:
         shown = [
             item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
         ][:MAX_LINES]
-        return [Markup(feed_line(item, self.map_number, team_names(self.match)).decode()) for item in shown]
+        names, people = team_names(self.match), self._names
+        return [Markup(feed_line(item, self.map_number, names, people).decode()) for item in shown]
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         services = self._services
         match = await services.details.get(self._principal, self._server_id)
         if match.progress is not None and self._connect is None:
@@ -278,8 +288,7 @@ class MatchScreen:
         return self._unless_same("act", (forms, about[1:]), draw)
 
     def _requested(self, match: MatchDetail, roster: list[RosterPlayer]) -> bytes:
-        people = {one.steam_id: one.name for one in self._players.values()}
-        people |= {one.steam_id: one.name for one in roster if one.name}
+        people = self._names | {one.steam_id: one.name for one in roster if one.name}
         items = self._actions_view.items
         lines = action_lines(items[:MAX_ACTION_LINES], team_names(match), people=people, who=self._who)
         return self._unless_same(
@@ -287,6 +296,11 @@ class MatchScreen:
             (lines, len(items)),
             lambda: fragment(ACTION_PARTS, "requested", lines, len(items)),
         )
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """The names of players by id."""
+        return {one.steam_id: one.name for one in self._players.values()}
 
     def _roster(self, match: MatchDetail) -> list[RosterPlayer]:
         listed = expected_roster(match.settings) if match.progress is None else match.progress.roster
@@ -303,9 +317,9 @@ class MatchScreen:
 
     async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> list[bytes]:
         """Add lines to the feed, oldest first, and return them."""
-        names, lines = team_names(self.match), []
+        names, people, lines = team_names(self.match), self._names, []
         for number, item in items:
-            lines.append(feed_line(item, number, names))
+            lines.append(feed_line(item, number, names, people))
             if len(lines) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
         self._lines.extend(lines)

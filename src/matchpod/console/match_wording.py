@@ -7,7 +7,6 @@ from typing import Final, assert_never
 
 from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
-from matchpod.core.match.actions import ACTIONS, ActionType
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
@@ -116,8 +115,3 @@ def ruled(ruling: Ruling, team1: str, team2: str) -> str:
             return f"Winner by ruling: {team2}"
         case _:
             assert_never(ruling.winner)
-
-
-def action_label(action_type: ActionType) -> str:
-    """Return what an action on a match is called."""
-    return ACTIONS[action_type].label

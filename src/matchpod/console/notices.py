@@ -66,7 +66,4 @@ def _name(origins: OriginRules) -> str:
 
 
 def _header(origins: OriginRules, value: str, *, max_age_s: int) -> Header:
-    parts = [f"{_name(origins)}={value}", "Path=/console", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Strict"]
-    if origins.is_secure:
-        parts.append("Secure")
-    return b"set-cookie", "; ".join(parts).encode()
+    return origins.header_of(_name(origins), value, max_age_s=max_age_s, path="/console", same_site="Strict")

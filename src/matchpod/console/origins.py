@@ -42,8 +42,11 @@ class OriginRules(msgspec.Struct, frozen=True):
         return SECURE_NAME if self.is_secure else PLAIN_NAME
 
     def cookie_header(self, value: str, *, max_age_s: int) -> Header:
-        """Return the header that sets the cookie; an age of 0 deletes it."""
-        parts = [f"{self.cookie_name}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Lax"]
+        """Return the header that sets the cookie of a session; an age of 0 deletes it."""
+        return self.header_of(self.cookie_name, value, max_age_s=max_age_s, path="/", same_site="Lax")
+
+    def header_of(self, name: str, value: str, *, max_age_s: int, path: str, same_site: str) -> Header:
+        parts = [f"{name}={value}", f"Path={path}", f"Max-Age={max_age_s}", "HttpOnly", f"SameSite={same_site}"]
         if self.is_secure:
             parts.append("Secure")
         return b"set-cookie", "; ".join(parts).encode()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from markupsafe import Markup
 
-from cs2_protocol.game import Side
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.match_view import ROUNDS, MatchServices, current_map, score_of, team_names
 from matchpod.console.page_updates import swapped
@@ -27,19 +25,7 @@ _TEXTS: Final = {
 }
 
 
-class Board(msgspec.Struct, frozen=True, kw_only=True):
-    """What the overlay shows."""
-
-    names: tuple[str, str]
-    score: tuple[int | str, int | str]
-    side: Side | None
-    text: str
-    strip: Markup
-
-
 class OverlayView:
-    """What the overlay of a match shows."""
-
     def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
         self._services = services
         self._principal = principal
@@ -53,13 +39,12 @@ class OverlayView:
         return Markup(self._board.decode())
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         match = await self._services.details.get(self._principal, self._server_id)
         now = match.progress
         shown = (match.phase, score_of(match), None if now is None else (now.round, now.team1_side, now.map_number))
         if shown == self._shown:
             return b""
-        board = fragment("overlay_parts.html", "board", await self._read(match))
+        board = await self._read(match)
         self._shown = shown
         if board == self._board:
             return b""
@@ -69,20 +54,15 @@ class OverlayView:
     def everything(self) -> bytes:
         return swapped(self._board)
 
-    async def _read(self, match: MatchDetail) -> Board:
-        progress, names, strip = match.progress, team_names(match), Markup("")
+    async def _read(self, match: MatchDetail) -> bytes:
+        names, strip = team_names(match), Markup("")
         playing = current_map(match)
         has_rounds = match.settings.match_type is not MatchType.DEATHMATCH
         if playing is not None and playing.started_at_ms is not None and has_rounds:
             rounds = ROUNDS.read((await self._services.history.rounds(self._principal, playing.id)).rounds)
             strip = round_strip(rounds, *names, is_linked=False, is_over=match.has_ended)
-        return Board(
-            names=names,
-            score=score_of(match),
-            side=None if progress is None else progress.team1_side,
-            text=_text(match),
-            strip=strip,
-        )
+        side = None if match.progress is None else match.progress.team1_side
+        return fragment("overlay_parts.html", "board", names, score_of(match), side, _text(match), strip)
 
 
 def _text(match: MatchDetail) -> str:

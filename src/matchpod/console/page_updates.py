@@ -60,7 +60,6 @@ def swapped(fragment: bytes) -> bytes:
 
 
 def removed(element_id: str) -> bytes:
-    """Return a fragment that removes an element."""
     return b'<i id="%s" data-swap="removed"></i>' % element_id.encode()
 
 

@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from matchpod.console.match_wording import action_label, finished_words, match_name, ruled, standing, waiting_words
+from matchpod.console.match_wording import finished_words, match_name, ruled, standing, waiting_words
+from matchpod.core.match.actions import ACTIONS
 from matchpod.web.http.responses import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -165,6 +166,6 @@ def _templates() -> Environment:
         "standing": standing,
         "finished_words": finished_words,
         "ruled": ruled,
-        "action_label": action_label,
+        "action_rules": ACTIONS,
     }
     return environment

@@ -13,7 +13,7 @@ import msgspec
 
 from cs2_protocol.game import Team
 from matchpod.console.filters import storable
-from matchpod.console.match_form import read_number
+from matchpod.console.match_form import FormField, form_field, read_number
 from matchpod.console.roster_text import FORMATS, read_roster
 from matchpod.core.errors import ActionNotPossibleError, InvalidParamsError
 from matchpod.core.match.actions import ACTIONS, ActionField, ActionState, ActionType
@@ -41,19 +41,6 @@ Rejection = InvalidParamsError | ActionNotPossibleError
 """Why a request was not accepted."""
 
 
-class ActionInput(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a form; with `choices` one of these, or also another person."""
-
-    name: str
-    label: str
-    help: str = ""
-    choices: Choices = ()
-    is_number: bool = False
-    is_optional: bool = False
-    has_other: bool = False
-    max_length: int | None = None
-
-
 class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form of an action, what was typed into it, and why that was rejected."""
 
@@ -62,7 +49,7 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     obstacle: str
     """Why it is not possible now; empty if it is."""
-    inputs: tuple[ActionInput, ...]
+    inputs: tuple[FormField, ...]
     given: Mapping[str, str] = MappingProxyType({})
     faults: Mapping[str, str] = MappingProxyType({})
     """By the name of the input, in their order in the form."""
@@ -139,19 +126,15 @@ def _form(
     )
 
 
-def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -> ActionInput:
+def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -> FormField:
     known = _FIELDS[field.name]
-    schema = known.rule.schema
     is_person = field.name in _PEOPLE
-    return ActionInput(
-        name=field.name,
-        label=known.label,
-        help="" if choices else f"{FORMATS}." if is_person else field.text,
+    return msgspec.structs.replace(
+        form_field(known, help_text="" if choices else f"{FORMATS}." if is_person else field.text),
         choices=choices,
-        is_number=schema.get("type") == "integer",
+        is_number=known.rule.schema.get("type") == "integer",
         is_optional=is_optional,
         has_other=is_person and bool(choices),
-        max_length=msgspec.convert(schema.get("maxLength"), int | None),
     )
 
 
@@ -209,7 +192,7 @@ def action_lines(
         ActionLine(
             id=one.action_id,
             label=ACTIONS[one.type].label,
-            values=tuple(_values(one, names, people)),
+            values=tuple(field_words(_given_fields(one), names, people)),
             state=one.state,
             detail=one.detail or "",
             at=one.requested_at,
@@ -222,7 +205,6 @@ def action_lines(
 
 
 def role_words(role: RosterRole, names: tuple[str, str]) -> str:
-    """Return a role in words."""
     return {
         RosterRole.TEAM1: f"player of {names[0]}",
         RosterRole.TEAM2: f"player of {names[1]}",
@@ -231,21 +213,29 @@ def role_words(role: RosterRole, names: tuple[str, str]) -> str:
     }.get(role, role.value)
 
 
-def _values(action: ActionView, names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
-    """Return the fields of an action in words."""
-    if isinstance(action.round, int):
-        yield f"round {action.round}"
-    if isinstance(action.text, str):
-        yield action.text
-    if isinstance(action.steam_id, str):
-        yield people.get(action.steam_id, action.steam_id)
-    if isinstance(action.role, RosterRole):
-        yield role_words(action.role, names)
-    if isinstance(action.out, str):
-        yield f"out: {people.get(action.out, action.out)}"
-    if isinstance(action.in_, str):
-        yield f"in: {people.get(action.in_, action.in_)}"
-    if isinstance(action.seconds, int):
-        yield f"{action.seconds} s"
-    if isinstance(action.winner, Team):
-        yield names[0] if action.winner is Team.TEAM1 else names[1]
+def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
+    """Return the fields of an action in words, given by their names in the API."""
+    for name, value in fields.items():
+        person = people.get(str(value), str(value))
+        match name:
+            case request.ROUND.name:
+                yield f"round {value}"
+            case request.TEXT.name:
+                yield str(value)
+            case request.STEAM_ID.name:
+                yield person
+            case request.AS.name if value in set(RosterRole):
+                yield role_words(RosterRole(str(value)), names)
+            case request.OUT.name | request.IN.name:
+                yield f"{name}: {person}"
+            case request.SECONDS.name:
+                yield f"{value} s"
+            case request.WINNER.name:
+                yield names[0] if value == Team.TEAM1 else names[1]
+            case _:
+                yield f"{name} {value}"  # of a later version
+
+
+def _given_fields(action: ActionView) -> dict[str, str | int]:
+    known: dict[str, str | int] = msgspec.to_builtins(action)
+    return {field.name: known[field.name] for field in ACTIONS[action.type].fields}

@@ -1,6 +1,6 @@
 """All addresses of the console, each with who may use it.
 
-To add a page: add a row here, its handler in `pages`, and its template.
+To add a page: add a row here, its handler in `pages`, and its template. The menu lists the rows that have a name in it.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ class Route(msgspec.Struct, frozen=True):
     """True for a POST that a process that serves reads only answers too."""
     query: tuple[str, ...] | None = ()
     """The parameters that it reads; None if it checks them itself."""
+    menu: str = ""
+    """Its name in the menu, which lists pages in the order of this table to those who may use them."""
 
 
 AnyRoute = OpenRoute | Route
@@ -102,7 +104,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     OpenRoute("GET", "/console/login/{token}", login.link),
     OpenRoute("POST", "/console/login/{token}", login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
-    Route("GET", "/console", Who.PERSON, live.wall, query=("search", "group")),
+    Route("GET", "/console", Who.PERSON, live.wall, query=("search", "group"), menu="Live"),
     Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
     Route("GET", "/console/stream", Who.PERSON, updates.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
@@ -113,29 +115,30 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     OpenRoute("GET", "/overlay/{token}", overlay.show),
     OpenRoute("GET", "/overlay/{token}/stream", overlay.stream, query=(PAGES,)),
-    Route("GET", "/console/matches", Who.MEMBER, match_list.show_list, query=None),
+    Route("GET", "/console/matches", Who.MEMBER, match_list.show_list, query=None, menu="Matches"),
     Route("GET", "/console/matches.csv", Who.MEMBER, match_list.download_csv, query=None),
-    Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None),
+    Route("GET", "/console/create", Who.MANAGER, create.form, menu="Create"),
+    Route("POST", "/console/create", Who.MANAGER, create.create),
+    Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl, is_read=True),
+    Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None, menu="Deliveries"),
     Route("POST", "/console/deliveries/redeliver", Who.MANAGER, deliveries.redeliver_given_up),
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
     Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
     Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
-    Route("GET", "/console/create", Who.MANAGER, create.form),
-    Route("POST", "/console/create", Who.MANAGER, create.create),
-    Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl, is_read=True),
-    Route("GET", "/console/regions", Who.PERSON, regions.table),
+    Route("GET", "/console/regions", Who.PERSON, regions.table, menu="Regions"),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
-    Route("GET", "/console/access", Who.PERSON, access.overview, query=("before", "page")),
+    Route("GET", "/console/access", Who.PERSON, access.overview, query=("before", "page"), menu="Access"),
     Route("POST", "/console/access/keys", Who.OWNER, access.create_key),
     Route("POST", "/console/access/keys/{key_id}/rotate", Who.OWNER, access.rotate_key),
     Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),
     Route("POST", "/console/access/secret/reveal", Who.OWNER, access.reveal_secret),
     Route("POST", "/console/access/secret/replace", Who.OWNER, access.replace_secret),
     Route("POST", "/console/access/sessions/{session_id}/end", Who.PERSON, access.end_session, is_read=True),
-    Route("GET", "/console/operator", Who.OPERATOR, operator.overview),
+    Route("GET", "/console/operator", Who.OPERATOR, operator.overview, menu="Operator"),
     Route("POST", "/console/operator/organizations", Who.OPERATOR, operator.create_organization),
 )
+_MENU: Final = tuple(route for route in ROUTES if isinstance(route, Route) and route.menu)
 
 
 def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
@@ -233,7 +236,13 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     fault = _fault(visit, route.who)
     if fault is not None:
         raise ForbiddenError(fault)
+    visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
     return await route.handler(visit)
+
+
+def _is_in_menu(visit: Visit, route: Route) -> bool:
+    """Return whether a person may use a page; operators have no wall, and are led from its address to their page."""
+    return _fault(visit, route.who) is None and not (route.path == ROOT and visit.user.is_operator)
 
 
 async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:

@@ -21,8 +21,6 @@ _LABELS: Final = {field.name: field.label for field in RULING}
 
 
 class RulingForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form of a match that can be ruled."""
-
     until_ms: int
     choices: tuple[tuple[str, str], ...]
     given: Mapping[str, str] = _EMPTY

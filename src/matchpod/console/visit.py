@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
@@ -12,7 +12,6 @@ from matchpod.console.deps import ConsoleDeps
 from matchpod.console.notices import NOTICES, notice_header, read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
-from matchpod.service.access.audit import Action
 from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.web.endpoint import Call
@@ -34,8 +33,6 @@ OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role own
 
 
 class Who(StrEnum):
-    """Who may use a page."""
-
     ANYONE = "anyone"
     PERSON = "person"
     """Everyone who is logged in."""
@@ -54,6 +51,8 @@ class Visit(msgspec.Struct, kw_only=True):
     deps: ConsoleDeps
     call: Call
     user: ConsoleUser
+    menu: Sequence[tuple[str, str]] = ()
+    """Addresses and names of the pages that the person may use."""
 
     @property
     def principal(self) -> Principal:
@@ -73,17 +72,11 @@ class Visit(msgspec.Struct, kw_only=True):
         principal = self.user.principal
         return principal is not None and principal.role is Role.OWNER and principal.scopes == frozenset(Scope)
 
-    @property
-    def path(self) -> str:
-        path: str = self.call.scope["path"]
-        return path
-
     def query(self) -> dict[str, str]:
         """Return the parameters of the request; empty ones, which forms send too, are left out."""
         return {name: value for name, value in query_of(self.call) if value}
 
     async def form(self) -> dict[str, str]:
-        """Return the fields of a form that was sent."""
         return await read_form(self.call)
 
     def page(
@@ -103,7 +96,8 @@ class Visit(msgspec.Struct, kw_only=True):
             headers=(*headers, *notice.headers),
             user=self.user,
             may_act=self.may_act,
-            path=self.path,
+            menu=self.menu,
+            path=self.call.scope["path"],
             version=self.deps.services.version,
             now_ms=self.deps.now_ms(),
             notice=notice.text,
@@ -113,12 +107,6 @@ class Visit(msgspec.Struct, kw_only=True):
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
         """Return a redirect to a page that shows a notice once, by its word."""
         return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
-
-    async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
-        """Record an act in the audit log."""
-        await self.deps.audit.record(
-            action, org_id=self.user.org_id, actor=self.user.session_id, target=target, detail=detail
-        )
 
 
 async def read_form(call: Call) -> dict[str, str]:

@@ -78,7 +78,6 @@ class Wall:
         return Markup(self._around[name].decode())
 
     async def changes(self) -> bytes:
-        """Read again, and return what has changed."""
         found = await self._overview.cards(self._org_id, self._matches)
         if self._totals is None or self._ticks % TOTALS_TICKS == 0:
             self._totals = await self._overview.totals(self._org_id)
@@ -165,7 +164,8 @@ def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> byt
         if key in stays:
             next_kept = key
         else:
-            moved.append(_placed(after[key], next_kept))
+            card = after[key]
+            moved.append(added(card, to="cards") if next_kept is None else inserted(card, before=f"card-{next_kept}"))
     return b"".join(changed + moved[::-1])
 
 
@@ -186,10 +186,6 @@ def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
         kept.append(old[at])
         at = chain[at]
     return kept[::-1]
-
-
-def _placed(card: bytes, before: str | None) -> bytes:
-    return added(card, to="cards") if before is None else inserted(card, before=f"card-{before}")
 
 
 def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:

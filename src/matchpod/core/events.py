@@ -197,17 +197,25 @@ class RoundRestored(Event, frozen=True):
     may_be_new: bool = False
 
 
-class Paused(Event, frozen=True):
-    """Play stops at the next freeze time; `by` is the source of the pause as logged, `caller` who called a vote."""
+class PauseEvent(Event, frozen=True):
+    """The beginning or end of a pause; `by` is its source as logged."""
 
     by: str
+
+    @property
+    def is_timeout(self) -> bool:
+        """True for a tactical timeout of a team, which ends by itself."""
+        return self.by.startswith("TimeOut")
+
+
+class Paused(PauseEvent, frozen=True):
+    """Play stops at the next freeze time; `caller` is who called a vote."""
+
     caller: PlayerId | None = None
 
 
-class Unpaused(Event, frozen=True):
-    """The end of a pause was requested, or play resumed: the server logs both."""
-
-    by: str
+class Unpaused(PauseEvent, frozen=True):
+    """The end of a pause was requested, or play resumed: the server logs both, the latter without a source."""
 
 
 class MapEnded(Event, frozen=True):

@@ -6,7 +6,7 @@ list of players is right. Its answers have a prefix and colors around the senten
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import msgspec
@@ -85,13 +85,14 @@ def add_player_command(player_id: PlayerId, roster: Roster) -> str:
     return command("matchzy_addplayer", bare(player_id), _PLUGIN_LISTS[role or RosterRole.SPECTATOR], quoted(""))
 
 
-def roster_commands(settings: GameSettings, roster: Roster) -> tuple[str, ...]:
-    """Return the commands that list in the plugin whom its match file does not.
+def roster_commands(settings: GameSettings, roster: Roster, *, but: Container[PlayerId | None] = ()) -> tuple[str, ...]:
+    """Return the commands that list in the plugin whom its match file does not, `but` some.
 
     Those who were removed stay on its list: the service keeps them off the server.
     """
     created = Roster.of(settings).roles
-    return tuple(add_player_command(player, roster) for player in roster.roles if player not in created)
+    added = [player for player in roster.roles if player not in created and player not in but]
+    return tuple(add_player_command(player, roster) for player in added)
 
 
 def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed: bool = False) -> CommandAnswer:

@@ -179,10 +179,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def _add_late_items(self, now_ms: int) -> None:
         """Follow what changed without an event: actions, which may change the roster, and the ends of maps."""
-        if self.match.action_changes:
+        if len(self.match.action_changes) > self.timeline.actions:
             self.interpreter.flow.sides.follow(self.match.roster)
             self.timeline.people.clear()
-        self.timeline.add_actions(self.match, self._event_ms(now_ms))
+            self.timeline.add_actions(self.match, self._event_ms(now_ms))
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
@@ -325,7 +325,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         match_ms = None if now_ms is None else self.match_ms(now_ms)
         for event in events:
             effects += match.apply(event, event.at_ms if match_ms is None else match_ms)
-            if match.action_changes:
+            if match.action_changes and len(match.action_changes) > timeline.actions:
                 timeline.add_actions(match, event.at_ms)
             if type(event) in TIMELINE_EVENTS:
                 timeline.apply(event, match)

@@ -35,6 +35,8 @@ SIMULATOR_COMMAND = (
 """The command of a process fleet that does not define its own. It finds its RCON password in its environment."""
 
 CFG_PLACEHOLDER = "{cfg}"
+GAME_PLACEHOLDER = "{game}"
+TV_PLACEHOLDER = "{tv_port}"
 
 AGONES_MATCHES = 500
 """Connections are reserved for this many matches on a fleet of Agones."""
@@ -63,6 +65,31 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     )
     working_dir: Path | None = setting(
         rules.path(), "The working directory of servers.", fallback="the working directory of the service"
+    )
+    install_dir: Path | None = setting(
+        rules.path(),
+        "A shared, read-only installation of the game. Each server runs in a folder of its own with links to it, "
+        "`{game}`, which is removed when the server has ended.",
+        fallback="none: all servers write into the same folder",
+    )
+    instances_dir: Path | None = setting(
+        rules.path(),
+        "Where these folders are made, which the user of the servers can write to. Required with `install_dir`.",
+        fallback="none",
+    )
+    addons: tuple[str, ...] = setting(
+        rules.addons(), "Addons in `install_dir` without which no server is started.", fallback="none", unset=()
+    )
+    steamclient: Path | None = setting(
+        rules.path(),
+        "`steamclient.so` of SteamCMD, for servers with a folder of their own.",
+        fallback="`~/.steam/sdk64/steamclient.so`, else below `steamcmd/linux64` in `install_dir` or next to it",
+    )
+    tv_ports: tuple[int, ...] = setting(
+        rules.port_range(),
+        "The first and last port of GOTV, one per server; `{tv_port}` is that of a server.",
+        fallback="none",
+        unset=(),
     )
     user: str | None = setting(
         rules.user(),
@@ -180,6 +207,14 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         """The number of matches for which connections are reserved: the fleet may grow at any time."""
         return AGONES_MATCHES
 
+    def shares_servers(self, other: FleetSettings) -> bool:
+        """True if a server may belong to both: the same Fleet of the same cluster, not divided by a label."""
+        if not isinstance(other, AgonesFleetSettings):
+            return False
+        if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):
+            return False
+        return all(getattr(self, key) == getattr(other, key) for key in ("fleet", "namespace", "kubeconfig", "context"))
+
 
 PROCESS_FLEET = table_of(ProcessFleetSettings)
 STATIC_SERVER = table_of(StaticServerSettings)
@@ -207,7 +242,10 @@ def _one_of(names: Iterable[str]) -> str:
 def addresses(fleets: list[FleetSettings]) -> list[str]:
     """Return the addresses of the servers of all fleets; two equal ones are a conflict."""
     started = [
-        (fleet.host, port) for fleet in fleets if isinstance(fleet, ProcessFleetSettings) for port in fleet.ports
+        (fleet.host, port)
+        for fleet in fleets
+        if isinstance(fleet, ProcessFleetSettings)
+        for port in (*fleet.ports, *fleet.tv_ports)
     ]
     everywhere = {port for host, port in started if host == EVERY_ADDRESS}
     static = [server.address for fleet in fleets if isinstance(fleet, StaticFleetSettings) for server in fleet.servers]
@@ -221,7 +259,8 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
         table.faults.append(f"{inside}public_ip{table.where} is missing; players cannot connect to {EVERY_ADDRESS}.")
     command = msgspec.convert(values.get("command", SIMULATOR_COMMAND), tuple[str, ...])
     if "command" in values or "command" not in raw:
-        table.faults += [f"{inside}{fault}" for fault in _cfg_faults(values, command, table.where)]
+        checks = (_cfg_faults, _instance_faults, _tv_faults)
+        table.faults += [f"{inside}{fault}" for check in checks for fault in check(values, command, table.where)]
     if len(table.faults) > before:
         return None
     values["command"] = tuple(argument.replace("{python}", sys.executable) for argument in command)
@@ -231,8 +270,8 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
 
 def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
     """Check that the file with the secrets of a server is both written and executed."""
-    uses_cfg = any(CFG_PLACEHOLDER in argument for argument in command)
-    if uses_cfg and "cfg_dir" not in values:
+    uses_cfg = _uses(CFG_PLACEHOLDER, command)
+    if uses_cfg and "cfg_dir" not in values and "install_dir" not in values:
         yield f"cfg_dir{where} is missing; the command has the placeholder {CFG_PLACEHOLDER}."
     for key in ("cfg_dir", "steam_tokens"):
         if key in values and not uses_cfg:
@@ -240,6 +279,38 @@ def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterato
     tokens, ports = values.get("steam_tokens"), values.get("ports")
     if isinstance(tokens, tuple) and isinstance(ports, tuple) and len(tokens) != len(ports):
         yield f"steam_tokens{where} has {len(tokens)} tokens for {len(ports)} ports; every port needs its own."
+
+
+def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
+    """Check that folders of servers can be made, and that servers run in them."""
+    uses_game = _uses(GAME_PLACEHOLDER, command)
+    if "install_dir" not in values:
+        if uses_game:
+            yield f"install_dir{where} is missing; the command has the placeholder {GAME_PLACEHOLDER}."
+        for key in ("instances_dir", "addons", "steamclient"):
+            if key in values:
+                yield f"{key}{where} has no effect without install_dir."
+        return
+    if "instances_dir" not in values:
+        yield f"instances_dir{where} is missing; it must be the folder in which those of servers are made."
+    if not uses_game:
+        yield f"install_dir{where} has no effect; the command must contain the placeholder {GAME_PLACEHOLDER}."
+    for key in ("cfg_dir", "working_dir"):
+        if key in values:
+            yield f"{key}{where} has no effect with install_dir; every server has its own."
+
+
+def _tv_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
+    """Check that every server has a port for GOTV, and uses it."""
+    if _uses(TV_PLACEHOLDER, command) != ("tv_ports" in values):
+        yield f"tv_ports{where} and the placeholder {TV_PLACEHOLDER} in the command need each other."
+    tv_ports, ports = values.get("tv_ports"), values.get("ports")
+    if isinstance(tv_ports, tuple) and isinstance(ports, tuple) and len(tv_ports) != len(ports):
+        yield f"tv_ports{where} has {len(tv_ports)} ports for {len(ports)} servers; every server needs its own."
+
+
+def _uses(placeholder: str, command: tuple[str, ...]) -> bool:
+    return any(placeholder in argument for argument in command)
 
 
 def _read_static_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> StaticFleetSettings | None:

@@ -8,13 +8,21 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
 
 from matchpod.core.requests.text_rules import nearest, printable
 from matchpod.settings.file_table import FileTable, Values, quoted, read_setting, unknown
-from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, STATIC_SERVER, addresses, read_fleet
+from matchpod.settings.fleets import (
+    AGONES_FLEET,
+    PROCESS_FLEET,
+    STATIC_SERVER,
+    AgonesFleetSettings,
+    addresses,
+    read_fleet,
+)
 from matchpod.settings.table import PREFIX
 from matchpod.settings.values import CONFIG_FILE, DEFAULT_REGION, REGION, SERVICE, RegionSettings, Settings
 
@@ -104,7 +112,11 @@ def _read_regions(table: FileTable, raw: object) -> list[RegionSettings]:
         table.faults.append(f"regions{table.where} has the code {code} more than once; codes must be unique.")
     if shared := _repeated(addresses([region.fleet for region in regions])):
         found = shared[0] if len(shared) == 1 else f"{shared[0]} and {len(shared) - 1} more addresses"
-        table.faults.append(f"regions{table.where} use {found} more than once; each must belong to one fleet.")
+        table.faults.append(f"regions{table.where} use {found} more than once; each must belong to one server.")
+    for one, other in combinations(regions, 2):
+        if isinstance(one.fleet, AgonesFleetSettings) and one.fleet.shares_servers(other.fleet):
+            problem = f"use the Fleet {one.fleet.fleet} more than once: {one.code} and {other.code}"
+            table.faults.append(f"regions{table.where} {problem}; each must belong to one region.")
     return regions
 
 

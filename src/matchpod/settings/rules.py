@@ -30,8 +30,8 @@ MAX_TEXT = 4096
 MAX_PORT = 65535
 
 PLACEHOLDERS = (
-    *("python", "ip", "port", "map", "game_type", "game_mode", "cfg", "rcon_password", "players", "speed"),
-    "server_id",
+    *("python", "ip", "port", "tv_port", "map", "game_type", "game_mode", "cfg", "game", "rcon_password", "players"),
+    *("speed", "server_id"),
 )
 """Names that may be used in braces in the arguments of a fleet's command."""
 
@@ -45,6 +45,7 @@ _ADDRESS = re.compile(r"([0-9.]+):([0-9]{1,5})")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
+_ADDON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _STEAM_TOKEN = re.compile(r"[0-9A-Za-z]{8,64}")
 _ORIGIN = re.compile(r"\*|https?://([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -160,6 +161,21 @@ def web_url() -> Rule[str]:
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
 
 
+def proxy_url() -> Rule[Secret]:
+    """The URL of an HTTP proxy; it may contain a password."""
+
+    def read(value: object) -> Secret:
+        url = _text(value, MAX_TEXT)
+        parts = urlsplit(url)
+        is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+        if parts.scheme != "http" or not is_bare or parts.port == 0:  # the port raises ValueError if it is not a number
+            raise ValueError
+        _host(parts.hostname or "")
+        return Secret(url)
+
+    return Rule("a URL like http://proxy.example:3128 or http://user:password@proxy.example:3128", read)
+
+
 def postgres_url() -> Rule[Secret]:
     """A PostgreSQL URL; it may contain a password."""
 
@@ -254,6 +270,20 @@ def origins() -> Rule[tuple[str, ...]]:
     return Rule("* or origins such as https://cup.example, separated by commas", read)
 
 
+def networks() -> Rule[tuple[str, ...]]:
+    """Addresses and networks; not all of the internet, which is trusted by mistake only."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if value == "off":
+            return ()
+        found = [ipaddress.ip_network(_text(part, MAX_TEXT)) for part in _parts(value)]
+        if not all(network.prefixlen for network in found):
+            raise ValueError
+        return tuple(map(str, found))
+
+    return Rule("off, or addresses and networks such as 10.0.0.0/8, separated by commas", read)
+
+
 def command() -> Rule[tuple[str, ...]]:
     """A program and its arguments, with placeholders in braces."""
 
@@ -272,6 +302,14 @@ def steam_tokens() -> Rule[tuple[Secret, ...]]:
     """Login tokens of game servers."""
     allowed = "a list of tokens of 8 to 64 letters and digits"
     return Rule(allowed, lambda value: tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value)))
+
+
+def addons() -> Rule[tuple[str, ...]]:
+    """Names of addons: folders below the game's `addons` or the plugins of CounterStrikeSharp."""
+    return Rule(
+        'a list of names, like ["metamod", "MatchZy"]',
+        lambda value: tuple(_matching(_ADDON, name)[0] for name in _sequence(value)),
+    )
 
 
 def user() -> Rule[str]:

@@ -7,6 +7,7 @@ setting is declared here and nowhere else; those of fleets are in `fleets.py`.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,6 +51,11 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
         "Whether `customCvars` may set the variables of the simulator (`sim_…`).",
         fallback="true if a process fleet has no `command`, else false",
     )
+    log_url: str | None = setting(
+        rules.web_url(),
+        "The URL at which the game servers of this region reach the service.",
+        fallback="`MATCHPOD_LOG_URL`",
+    )
     fleet: FleetSettings
 
 
@@ -82,9 +88,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     public_url: str | None = setting(
         rules.web_url(),
-        "The URL at which game servers reach the service, to post their logs and fetch their match file, and "
-        "browsers its console. Set it if game servers run on other machines.",
+        "The URL at which browsers reach the console, and game servers the service unless `MATCHPOD_LOG_URL` says "
+        "otherwise. Set it if game servers run on other machines.",
         fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
+    )
+    log_url: str | None = setting(
+        rules.web_url(),
+        "The URL at which game servers reach the service, to post their logs and fetch their match file, such as that "
+        "of a Service in Kubernetes while browsers use an Ingress. A region can have its own, as `log_url`.",
+        fallback="`MATCHPOD_PUBLIC_URL`",
     )
     database_url: Secret | None = setting(
         rules.postgres_url(),
@@ -130,6 +142,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "whose original is in use.",
         default="on",
     )
+    trusted_proxies: tuple[str, ...] = setting(
+        rules.networks(),
+        "Addresses and networks of proxies in front of the service, such as `10.0.0.0/8`. For their connections, "
+        "`X-Forwarded-For` or `Forwarded` says who the client is, which the limits per address, failed log-ins and the "
+        "audit log then see; connections of others never choose their address ([proxies.md](proxies.md)). "
+        "`off` trusts none.",
+        default="127.0.0.0/8, ::1",
+    )
     callback_private: bool | None = setting(
         rules.flag("allow", "deny"),
         "Whether callbacks may go to private, loopback and link-local addresses "
@@ -137,6 +157,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "network of this machine.",
         fallback="allow if the service listens on loopback, its public URL is loopback too, and no request came "
         "through a proxy; else deny",
+    )
+    callback_proxy: Secret | None = setting(
+        rules.proxy_url(),
+        "The HTTP proxy through which callbacks reach public addresses, by CONNECT; private addresses, where they are "
+        "allowed, are reached directly ([proxies.md](proxies.md#callbacks-through-a-proxy)).",
+        fallback="none: callbacks are sent directly",
+        is_secret=True,
     )
     pending_s: int = setting(
         rules.whole_number(0, 86_400),
@@ -186,9 +213,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_failed_logins: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
         "Failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
-        "console; further ones get status 429. Valid keys always work. Behind a proxy on another machine all requests "
-        "come from its address: set it to `off`, and let the proxy limit them. For connections from this machine, the "
-        "last address in `X-Forwarded-For` counts.",
+        "console; further ones get status 429. Valid keys always work. Behind a proxy that is not in "
+        "`MATCHPOD_TRUSTED_PROXIES` all requests come from its address.",
         default=60,
     )
     max_live_matches: int | None = setting(
@@ -234,9 +260,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_connections_per_address: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Open HTTP connections per client address (with IPv6, per /64 network), without those of game servers. "
-        "The default allows for hundreds of viewers who share an address, and for a backend that reads a stream per "
-        "match. Must be `off` behind a proxy: all requests come from its address. Loopback is not limited.",
+        "Open HTTP connections per client address (with IPv6, per /64 network), without those of game servers; "
+        "behind a trusted proxy, requests in progress. The default allows for hundreds of viewers who share an "
+        "address, and for a backend that reads a stream per match. Must be `off` behind a proxy that is not in "
+        "`MATCHPOD_TRUSTED_PROXIES`: all requests come from its address. Loopback is not limited.",
         default=1024,
     )
     cors_origins: tuple[str, ...] = setting(
@@ -297,10 +324,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
-        """Return the URL at which game servers and browsers reach this process; `bound_port` replaces a port of 0."""
+        """Return the URL at which browsers reach this process; `bound_port` replaces a port of 0."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
+
+    @property
+    def log_urls(self) -> Mapping[str, str]:
+        """The regions whose game servers do not reach the service at its public URL, and the URLs for them."""
+        found = {region.code: region.log_url or self.log_url for region in self.regions}
+        return {code: url for code, url in found.items() if url is not None}
 
 
 SERVICE = table_of(Settings)

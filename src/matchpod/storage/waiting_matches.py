@@ -56,3 +56,12 @@ def wake(region: str, now_ms: int, *, limit: int) -> Statement:
         " RETURNING id",
         params,
     )
+
+
+def wake_with_server(region: str, now_ms: int) -> Statement:
+    """Make the pending matches of a region due now that kept their server: they need no free one."""
+    return Statement(
+        "UPDATE servers SET next_at_ms = :now_ms"
+        " WHERE next_at_ms > :now_ms AND phase = 'pending' AND region = :region AND slot IS NOT NULL RETURNING id",
+        {"region": region, "now_ms": now_ms},
+    )

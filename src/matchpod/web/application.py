@@ -26,9 +26,10 @@ from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
-from matchpod.web.handlers.matches import OK_BODY, get_server
+from matchpod.web.handlers.matches import get_server
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.handlers.stream_access import StreamAccess
+from matchpod.web.handlers.use_cases import OK_BODY
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.compression import compress
 from matchpod.web.http.direct import DirectRoute, ReadRoute
@@ -165,7 +166,6 @@ class Application:
         return services.ingest.take_log(token, headers, body, stored)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
         started = self._monotonic()
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
         turn = RequestTurn(self._site.services.fair_turns, scope, self._metrics.waiting)

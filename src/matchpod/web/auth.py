@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from ipaddress import ip_address
 from typing import Final
 
 from matchpod.core.errors import ForbiddenError
@@ -16,7 +15,7 @@ from matchpod.web.http.admission import address_group
 from matchpod.web.proxy_signs import proxy_sign
 
 LOOPBACK: Final = "loopback"
-"""What requests of this machine are counted by, if no proxy says where they come from."""
+"""What requests of this machine are counted by."""
 
 
 async def authorize(
@@ -47,22 +46,6 @@ async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
 
 
 def client_address(call: Call) -> str | None:
-    """Return what the failed log-ins of a client are counted by: its address, or its network with IPv6.
-
-    A connection from this machine may be that of a proxy, which adds the client's address to `X-Forwarded-For`. From
-    elsewhere the header is not trusted: clients could choose their address.
-    """
+    """Return what a client is counted by: its address, or its network with IPv6. Trusted proxies say whose it is."""
     client = call.scope.get("client")
-    if client is None:
-        return None
-    return address_group(client[0]) or _forwarded_address(call) or LOOPBACK
-
-
-def _forwarded_address(call: Call) -> str | None:
-    forwarded = [value for name, value in call.scope["headers"] if name == b"x-forwarded-for"]
-    last = forwarded[-1].rpartition(b",")[2].strip().decode("latin-1") if forwarded else ""
-    try:
-        ip_address(last)
-    except ValueError:
-        return None
-    return address_group(last)
+    return None if client is None else address_group(client[0]) or LOOPBACK

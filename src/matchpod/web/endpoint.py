@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
 from enum import StrEnum
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import msgspec
 
-from matchpod.core.errors import InvalidParamsError, MatchpodError
+from matchpod.core.errors import (
+    IdempotencyConflictError,
+    InvalidParamsError,
+    MatchpodError,
+    NotFoundError,
+    PayloadTooLargeError,
+)
 from matchpod.service.access.rate_limit import RequestPacer
 from matchpod.service.fair_turns import TurnKey
-from matchpod.service.identity.principals import Principal, Role
+from matchpod.service.identity.principals import MANAGERS, Principal, Role
 from matchpod.service.identity.principals import Scope as AccessScope
 from matchpod.service.telemetry.prometheus import RenderedMetrics
+from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
 from matchpod.web.http.asgi import Receive, Scope
 from matchpod.web.http.responses import JSON, Header, PartedResponse, Response
 from matchpod.web.request_bodies import read_body
 from matchpod.web.request_turns import RequestTurn
 from matchpod.web.services import Services
+
+KEY_HEADER: Final = "Idempotency-Key"
 
 
 class Tag(StrEnum):
@@ -193,4 +203,30 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The name of the endpoint at whose second path this is; documented as deprecated."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
+    """Errors that do not follow from the fields above; `all_errors` has those too."""
     text: str = ""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """True if a request may have an `Idempotency-Key`."""
+        return any(parameter.name == KEY_HEADER for parameter in self.parameters)
+
+    @property
+    def all_errors(self) -> tuple[type[MatchpodError], ...]:
+        """The errors of an endpoint; those of one that needs no key are all in `errors`."""
+        if self.access is None:
+            return self.errors
+        has_id = any(parameter.place == "path" for parameter in self.parameters)
+        return (
+            *WITH_KEY,
+            *((NotFoundError,) if has_id else ()),
+            *self.errors,
+            *((IdempotencyConflictError,) if self.is_repeatable else ()),
+            *((PayloadTooLargeError, UnsupportedMediaTypeError) if self.body else ()),
+        )
+
+
+api_read: Final = partial(Endpoint, method="GET", tag=Tag.API, access=AccessScope.SERVERS_READ)
+"""An endpoint of the API that only reads."""
+api_act: Final = partial(Endpoint, method="POST", tag=Tag.API, access=AccessScope.SERVERS_WRITE, roles=MANAGERS)
+"""An endpoint of the API that changes something."""

@@ -67,8 +67,6 @@ DEFAULT_PACE: Final = StreamPace()
 
 
 class StreamEnd(StrEnum):
-    """Why a stream ended."""
-
     OVER = "over"
     GONE = "gone"
     SLOW = "slow"
@@ -81,14 +79,12 @@ class StreamEnd(StrEnum):
 
 
 async def map_stream(site: Site, call: Call) -> Response | EventStream:
-    fields = QueryFields(query_of(call), (QUERY,))
-    after = _first_position(_read_positions(call, fields, _map_fault))
+    after = _position_of(call)
     row = await site.services.history.own_map(call.caller, call.params[0])
-    return _stream(site, call, await site.services.streams.open_map(row, after[0] if after else 0))
+    return _stream(site, call, await site.services.streams.open_map(row, after or 0))
 
 
 async def server_stream(site: Site, call: Call) -> Response | EventStream:
-    """Push the timelines of all maps of a server's match."""
     fields = QueryFields(query_of(call), (QUERY,))
     given = _read_positions(call, fields, _server_fault)
     rows = await site.services.history.own_maps(call.caller, call.params[0])
@@ -101,10 +97,14 @@ async def server_stream(site: Site, call: Call) -> Response | EventStream:
 
 async def organization_stream(site: Site, call: Call) -> Response | EventStream:
     """Push the events of all matches of the caller's organization."""
-    fields = QueryFields(query_of(call), (QUERY,))
-    after = _first_position(_read_positions(call, fields, _map_fault))
-    reader = await site.services.streams.organizations.open(call.caller.org_id, after[0] if after else None)
+    after = _position_of(call)
+    reader = await site.services.streams.organizations.open(call.caller.org_id, after)
     return _stream(site, call, reader)
+
+
+def _position_of(call: Call) -> int | None:
+    given = _read_positions(call, QueryFields(query_of(call), (QUERY,)), _map_fault)
+    return next(iter(_first_position(given)), None)
 
 
 def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventStream:

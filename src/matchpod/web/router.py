@@ -32,8 +32,6 @@ class _Node:
 
 
 class Router:
-    """Finds endpoints by path and method."""
-
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._root = _Node()
         self._methods = {endpoint.method for endpoint in endpoints}

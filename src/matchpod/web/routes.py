@@ -15,15 +15,14 @@ from matchpod.core.requests.audit_query import read_audit_query
 from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
-from matchpod.service.identity.principals import MANAGERS, Scope
+from matchpod.service.identity.principals import MANAGERS
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
-from matchpod.service.matches import Matches
 from matchpod.service.reading.match_head import MatchView, ServerView
 from matchpod.service.reading.server_lists import ServersPage
 from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
-from matchpod.web.endpoint import Endpoint, Tag
-from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
+from matchpod.web.endpoint import Endpoint, Tag, api_act, api_read
+from matchpod.web.errors import ANYWHERE, GoneError, UnsupportedMediaTypeError
 from matchpod.web.handlers import ingest, matches, ops, parameters, use_cases
 from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
@@ -36,7 +35,7 @@ _ingest_post: Final = partial(
     method="POST",
     tag=Tag.INGEST,
     is_queued=False,
-    returns=matches.Accepted,
+    returns=use_cases.Accepted,
     errors=(*ANYWHERE, errors.UnauthorizedError, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
 _operation: Final = partial(
@@ -75,153 +74,113 @@ PROBES: Final = (
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     # --- the API ------------------------------------------------------------------------------------------------------
-    Endpoint(
-        method="POST",
+    api_act(
         path="/api/v1/matches",
         name="createMatch",
-        tag=Tag.API,
         summary="Create a match",
         text="Creates a server for one match. It is `allocating` at first; players may connect once it is `running`.",
-        access=Scope.SERVERS_WRITE,
-        roles=MANAGERS,
         parameters=(parameters.IDEMPOTENCY_KEY, parameters.TRACEPARENT),
         body="CreateMatch",
         status=201,
         returns=ServerView,
         links=("getServer", "cancelMatch", "getResult", "getLog", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, errors.IdempotencyConflictError, errors.PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=matches.create,
     ),
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/matches/{externalMatchId}",
         name="getMatchByExternalId",
-        tag=Tag.API,
         summary="Get a match by your own id",
         text="The newest match with this `externalMatchId`. `result` is null while it is in progress and if it was "
         "canceled; otherwise it is the `result` of the `match_over` callback.",
-        access=Scope.SERVERS_READ,
         parameters=(parameters.EXTERNAL_MATCH_ID,),
         returns=MatchView,
         has_etag=True,
         links=("getServer",),
-        errors=(*WITH_KEY, errors.NotFoundError),
         handler=use_cases.view(
             lambda services: services.matches.by_external_id, has_ended=lambda view: view.ended_at is not None
         ),
     ),
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/servers",
         name="listServers",
-        tag=Tag.API,
         summary="List servers",
         text="Newest first. A server has one match; `phase` and `reason` say where it stands, and why it ended.",
-        access=Scope.SERVERS_READ,
         parameters=parameters.SERVERS_LIST,
         returns=ServersPage,
         links=("getListedServer",),
-        errors=WITH_KEY,
         handler=use_cases.view(lambda services: services.matches.server_list, read_match_list_query),
     ),
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/servers/{id}",
         name="getServer",
-        tag=Tag.API,
         summary="Get a server and its live match",
         text="`match` is null unless the server is running. `rconPassword` is shown to keys that can create matches.",
-        access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
         links=("cancelMatch", "getResult", "getLog", "ruleMatch", "withdrawRuling", "getMatchByExternalId"),
-        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_server,
     ),
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/servers/{id}/result",
         name="getResult",
-        tag=Tag.API,
         summary="Get the result of a match",
         text="The `result` of the `match_over` callback, byte for byte. 409 while the match is in progress, 404 if it "
         "was canceled.",
-        access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID,),
         stored="MatchResult",
         has_etag=True,
-        errors=(*WITH_KEY, errors.NotFoundError, errors.MatchNotEndedError),
+        errors=(errors.MatchNotEndedError,),
         handler=matches.get_result,
     ),
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/servers/{id}/log",
         name="getLog",
-        tag=Tag.API,
         summary="Get the log of a game server",
         text="All lines that the server has posted until now, as they were received, without passwords. Empty before "
         "the first line, and when its retention is over.",
-        access=Scope.SERVERS_READ,
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         content_type=matches.LOG_TYPE,
-        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_log,
     ),
-    Endpoint(
-        method="POST",
+    api_act(
         path="/api/v1/servers/{id}/cancel",
         name="cancelMatch",
-        tag=Tag.API,
         summary="Cancel a match",
         text="Ends the match and destroys its server. Canceling again returns the same response and sends no callback.",
-        access=Scope.SERVERS_WRITE,
-        roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
-        returns=matches.Accepted,
-        errors=(*WITH_KEY, errors.NotFoundError, errors.ServerNotRunningError),
-        handler=matches.act(Matches.cancel),
+        returns=use_cases.Accepted,
+        errors=(errors.ServerNotRunningError,),
+        handler=use_cases.act(lambda services: services.matches.cancel),
     ),
-    Endpoint(
-        method="POST",
+    api_act(
         path=RULING_PATH,
         name="ruleMatch",
-        tag=Tag.API,
         summary="Rule on a match that has ended",
         text="Says who wins, or that the match is void, if that is not what was played: after a no-show, or if the "
         f"wrong team won. Allowed for {RULING_DAYS} days after the end; a new ruling replaces the one before. The "
         "outcome does not change, and no callback is sent: the ruling is shown beside the result as `ruling`, and is "
         "in the stream of the organization.",
-        access=Scope.SERVERS_WRITE,
-        roles=MANAGERS,
         parameters=(parameters.SERVER_ID, parameters.RULING_KEY),
         body="RuleMatch",
         status=201,
         returns=Ruling,
         errors=(
-            *WITH_KEY,
-            errors.NotFoundError,
             errors.MatchNotEndedError,
             errors.RulingTooLateError,
-            errors.IdempotencyConflictError,
-            errors.PayloadTooLargeError,
-            UnsupportedMediaTypeError,
         ),
         handler=matches.rule,
     ),
-    Endpoint(
+    api_act(
         method="DELETE",
         path=RULING_PATH,
         name="withdrawRuling",
-        tag=Tag.API,
         summary="Withdraw the ruling on a match",
         text="Then there is no ruling; one that it had replaced does not count again. 404 if there is none.",
-        access=Scope.SERVERS_WRITE,
-        roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
-        returns=matches.Accepted,
-        errors=(*WITH_KEY, errors.NotFoundError, errors.RulingTooLateError),
-        handler=matches.withdraw_ruling,
+        returns=use_cases.Accepted,
+        errors=(errors.RulingTooLateError,),
+        handler=use_cases.act(lambda services: services.rulings.withdraw),
     ),
     Endpoint(
         method="GET",
@@ -238,20 +197,16 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *ACTIONS,
     *CALLBACKS,
     *HISTORY,
-    Endpoint(
-        method="GET",
+    api_read(
         path="/api/v1/audit",
         name="listAudit",
-        tag=Tag.API,
         summary="List who did what",
         text="The acts in the organization, newest first: keys and secrets that were changed, matches that were "
         "canceled, callbacks that were sent again, log-ins to the console. Entries are kept for a year. To read on, "
         "pass the `nextBefore` of the response as `before`.",
-        access=Scope.SERVERS_READ,
         roles=MANAGERS,
         parameters=parameters.AUDIT_LIST,
         returns=AuditPage,
-        errors=WITH_KEY,
         handler=use_cases.view(lambda services: services.audit.list, read_audit_query),
     ),
     # --- from game servers --------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ async def download(site: ConsoleSite, query: str = "") -> list[dict[str, str]]:
     assert response.headers["content-disposition"] == 'attachment; filename="matches.csv"'
     assert response.headers["x-content-type-options"] == "nosniff"
     rows = list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"), newline="")))
-    assert all(tuple(row) == COLUMNS for row in rows)
+    assert all(list(row) == list(COLUMNS) for row in rows)
     return rows
 
 

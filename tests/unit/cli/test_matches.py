@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.cli import actions
 from matchpod.cli.matches import app
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
@@ -253,3 +254,18 @@ def test_ruling_that_is_not_possible_is_rejected(busy: CommandRunner) -> None:
     assert "more than 30 days ago" in late.stderr
     early = busy.invoke(app, "rule", "srv_2", "--winner", "none")
     assert (early.exit_code, "has not ended" in early.stderr) == (1, True)
+
+
+def test_action_that_no_service_sends_asks_whether_the_service_runs(
+    busy: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UNSENT_S", "POLL_S"):
+        monkeypatch.setattr(actions, name, 0.0)
+    monkeypatch.setattr(actions, "MAX_WAIT_S", 0.3)
+    found = busy.invoke(app, "act", "srv_2", "pause")
+    assert (found.exit_code, found.stdout) == (1, "pause requested.\n")
+    assert found.stderr.splitlines() == [
+        f"matchpod: {actions.NOT_SENT}",
+        "matchpod: pause requested",
+        f"matchpod: It is neither done nor failed yet. {actions.NOT_SENT} See: matchpod match actions srv_2",
+    ]

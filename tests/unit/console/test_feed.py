@@ -87,12 +87,12 @@ ITEMS: list[TimelineItem] = [
     ActionItem(
         **AT,
         action_id="action_1",
-        action="restore",
-        fields={"round": 9},
+        action="say",
+        fields={"text": EVIL},
         state="failed",
-        detail="No.",
+        detail=EVIL,
         reason=None,
-        by="ann",
+        by=EVIL,
     ),
     MapEndItem(**AT, status=MapStatus.FINISHED, winner=None, score=SCORE),
 ]
@@ -135,3 +135,34 @@ def test_team_of_a_player_is_told_by_a_letter_with_its_name() -> None:
     line = text(AssistItem(**AT, player=ann, victim=ben, flash=False))
     assert re.search(r'<span class="mark team1" [^>]*>A</span> <bdi class="name">Ann</bdi>', line)
     assert re.search(r'aria-label="Blues" title="Blues">B</span> <bdi class="name">Ben</bdi></span>', line)
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "state", "expected"),
+    [
+        ("restore", {"round": 9}, "requested", "Restore a round: round 9 requested by Eva: a cable"),
+        ("pause", {}, "done", "Pause done by Eva: a cable"),
+        ("replacePlayer", {"out": "1", "in": "2"}, "failed", "Replace a player: out: Ann, in: 2 failed by Eva: No."),
+        (
+            "addPlayer",
+            {"steamId": "1", "as": "coach2"},
+            "done",
+            "Add a player: Ann, coach of Blues done by Eva: a cable",
+        ),
+        ("dance", {"steps": 3}, "done", "dance: steps 3 done by Eva: a cable"),
+    ],
+)
+def test_action_is_told_in_words(action: str, fields: dict[str, str | int], state: str, expected: str) -> None:
+    item = ActionItem(
+        **AT,
+        action_id="action_1",
+        action=action,
+        fields=fields,
+        state=state,
+        detail="No." if state == "failed" else None,
+        reason="a cable",
+        by="Eva",
+    )
+    line = feed_line(item, 1, ("Reds", "Blues"), {"1": "Ann"}).decode()
+    (what,) = re.findall(r'<span class="what">(.*)</span></li>', line, re.DOTALL)
+    assert re.sub(r"<[^>]*>", "", what).strip() == expected

@@ -16,7 +16,7 @@ from matchpod.core.match.actions import ActionAnswer, ActionRequest, ActionType,
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import SeriesFormat, Winner
-from matchpod.core.views.timeline_items import ActionItem
+from matchpod.core.views.timeline_items import ActionItem, Person
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
@@ -500,6 +500,16 @@ def test_actions_are_in_the_timeline_when_they_are_requested_done_or_failed() ->
     reader.answer_action(refused, RECEIVED_MS)
     assert reader.interpreter.flow.sides.team_of(id64(9)) is None
     assert items_of(reader) == [("addPlayer", "requested"), ("addPlayer", "failed")]
+
+
+def test_actions_are_looked_for_only_when_one_has_changed() -> None:
+    poster = LogPoster()
+    reader = poster.reader
+    poster.all_join()
+    reader.request_action(ActionRequest(id="action_1", type=ActionType.SAY, text="Hello"), RECEIVED_MS)
+    people = reader.timeline.people[id64(1)] = Person(steam_id=id64(1), name="Ann", team=None)
+    reader.tick(RECEIVED_MS)
+    assert reader.timeline.people.get(id64(1)) is people
 
 
 def test_restore_waits_while_the_teams_change_sides() -> None:

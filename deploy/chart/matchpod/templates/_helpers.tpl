@@ -36,8 +36,18 @@ helm.sh/chart: {{ printf "matchpod-%s" .Chart.Version }}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
-{{- define "matchpod.publicUrl" -}}
-{{- default (printf "http://%s.%s.svc:%v" (include "matchpod.fullname" .) .Release.Namespace .Values.service.port) .Values.publicUrl -}}
+{{/* The URL of the Service, for this cluster only. */}}
+{{- define "matchpod.serviceUrl" -}}
+http://{{ include "matchpod.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
+{{- end }}
+
+{{/* The URL for browsers and other clusters, if there is one. */}}
+{{- define "matchpod.outsideUrl" -}}
+{{- if .Values.publicUrl -}}
+{{- .Values.publicUrl -}}
+{{- else if and .Values.ingress.enabled .Values.ingress.host -}}
+{{- ternary "https" "http" (ne .Values.ingress.tlsSecret "") }}://{{ .Values.ingress.host -}}
+{{- end -}}
 {{- end }}
 
 {{/* The values of gameServer for a region: its own before those of all. */}}
@@ -77,6 +87,10 @@ helm.sh/chart: {{ printf "matchpod-%s" .Chart.Version }}
 {{- if hasKey $region $key }}
 {{ include "matchpod.toml" (dict "key" $key "value" (get $region $key)) }}
 {{- end }}
+{{- end }}
+{{- /* Game servers in this cluster use the Service: MATCHPOD_LOG_URL. */}}
+{{- if or $region.log_url (eq $region.kind "static") $region.kubeconfigSecret }}
+log_url = {{ default (include "matchpod.outsideUrl" $) $region.log_url | toJson }}
 {{- end }}
 
 [regions.fleet]
@@ -138,6 +152,47 @@ servers = [{{ join ", " $servers }}]
 {{/* A setting as text: YAML reads on and off as true and false, and large numbers as fractions. */}}
 {{- define "matchpod.text" -}}
 {{- if kindIs "bool" . }}{{ ternary "on" "off" . }}{{ else if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end }}
+
+{{/* Containers that read the URL of the database. Every process of the node can read command lines, so programs of
+PostgreSQL get the password in a file. */}}
+{{- define "matchpod.connection" -}}
+- name: connection
+  image: {{ include "matchpod.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [python3, -c]
+  args:
+    - |
+      {{- .Files.Get "files/write_service_file.py" | nindent 6 }}
+    - /run/connection/pg_service.conf
+  env:
+    - name: MATCHPOD_DATABASE_URL
+      valueFrom:
+        secretKeyRef:
+          name: {{ .Values.database.existingSecret }}
+          key: {{ .Values.database.key }}
+  {{- include "matchpod.smallContainer" . | nindent 2 }}
+  volumeMounts:
+    - name: connection
+      mountPath: /run/connection
+{{- end }}
+
+{{/* Limits of a container that runs a short script. */}}
+{{- define "matchpod.smallContainer" -}}
+resources:
+  requests:
+    cpu: 10m
+    memory: 32Mi
+  limits:
+    memory: 64Mi
+securityContext:
+  {{- include "matchpod.containerSecurityContext" . | nindent 2 }}
+{{- end }}
+
+{{- define "matchpod.backupVolume" -}}
+- name: backup
+  persistentVolumeClaim:
+    claimName: {{ default (printf "%s-backup" (include "matchpod.fullname" .)) .Values.backup.existingClaim }}
 {{- end }}
 
 {{- define "matchpod.podSecurityContext" -}}
@@ -211,6 +266,8 @@ tolerations:
 {{- $faults = append $faults "settingsFile.existingSecret and regions cannot both be set: the regions are in that file." -}}
 {{- end -}}
 {{- $codes := list -}}
+{{- $fleets := list -}}
+{{- $outsideUrl := include "matchpod.outsideUrl" . -}}
 {{- range .Values.regions -}}
 {{- if has .code $codes -}}
 {{- $faults = append $faults (printf "Two regions have the code %s." .code) -}}
@@ -219,8 +276,22 @@ tolerations:
 {{- if and (eq .kind "process") (gt (int $.Values.replicaCount) 1) -}}
 {{- $faults = append $faults (printf "Region %s is of the kind process, whose servers run inside one pod, but replicaCount is %v." .code $.Values.replicaCount) -}}
 {{- end -}}
+{{- $isElsewhere := or (eq .kind "static") .kubeconfigSecret -}}
+{{- if and $isService $isElsewhere (not .log_url) (not $outsideUrl) -}}
+{{- $faults = append $faults (printf "Region %s is not in this cluster, so its game servers cannot post their logs to the Service: set publicUrl, or log_url of the region." .code) -}}
+{{- end -}}
+{{- if and $isService $isElsewhere $.Values.networkPolicy.enabled (not $.Values.networkPolicy.rcon) -}}
+{{- $faults = append $faults (printf "networkPolicy.rcon is empty, so the game servers of region %s could not be reached." .code) -}}
+{{- end -}}
 {{- if eq .kind "agones" -}}
 {{- $game := include "matchpod.gameServer" (dict "root" $ "region" .) | fromJson -}}
+{{- $name := include "matchpod.fleetName" (dict "root" $ "region" .) -}}
+{{- $selector := ternary dict (default dict .options).selector (and $game.create (not .kubeconfigSecret)) -}}
+{{- $fleet := list .kubeconfigSecret (default $.Release.Namespace .namespace) $name $selector | toJson -}}
+{{- if has $fleet $fleets -}}
+{{- $faults = append $faults (printf "The Fleet of region %s is called %s (names are cut after 63 characters), and so is that of another region: set fleet of the region." .code $name) -}}
+{{- end -}}
+{{- $fleets = append $fleets $fleet -}}
 {{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") (not $game.image.repository) -}}
 {{- $faults = append $faults (printf "Region %s has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game." .code) -}}
 {{- end -}}
@@ -233,9 +304,23 @@ tolerations:
 {{- if and $isService (eq .Values.database.kind "postgresql") (not .Values.networkPolicy.postgresql) -}}
 {{- $faults = append $faults "networkPolicy.postgresql is empty, so the database could not be reached." -}}
 {{- end -}}
+{{- if and $isService .Values.serviceMonitor.enabled (not .Values.networkPolicy.metricsFrom) -}}
+{{- $faults = append $faults "networkPolicy.metricsFrom is empty, so every pod could read the metrics: list the peers of Prometheus." -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- $faults = append $faults "ingress.host is required with an Ingress." -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled .Values.ingress.ingest.sourceRanges (not .Values.ingress.controller) -}}
+{{- $faults = append $faults "ingress.ingest.sourceRanges needs ingress.controller: otherwise restrict addresses with ingress.ingest.annotations." -}}
+{{- end -}}
+{{- if .Values.restore.file -}}
+{{- if ne (int .Values.replicaCount) 0 -}}
+{{- $faults = append $faults (printf "restore.file is set, but replicaCount is %v: set it to 0 to restore, and remove restore.file afterwards." .Values.replicaCount) -}}
+{{- end -}}
+{{- if not (or .Values.backup.enabled .Values.backup.existingClaim) -}}
+{{- $faults = append $faults "restore.file is set, but there is no volume with backups: set backup.existingClaim." -}}
+{{- end -}}
 {{- end -}}
 {{- if $faults -}}
 {{- fail (printf "\n%s" (join "\n" $faults)) -}}

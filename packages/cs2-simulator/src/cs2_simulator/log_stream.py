@@ -98,16 +98,21 @@ class LogStream:
         describe: Callable[[], GameHeaders],
         is_tick_lost: Callable[[], bool] | None = None,
         is_post_lost: Callable[[bytes], bool] | None = None,
+        is_asleep: Callable[[], bool] = lambda: False,
+        clock_offset_ms: int = 0,
     ) -> None:
         """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent.
 
         `is_post_lost` is called with each post to the first listener. If it returns True, the post counts as
-        acknowledged and does not arrive.
+        acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is how far
+        the time in the log is ahead.
         """
         self._agenda = agenda
         self._describe = describe
         self._is_tick_lost = is_tick_lost
         self._is_post_lost = is_post_lost
+        self._is_asleep = is_asleep
+        self._clock_offset_ms = clock_offset_ms
         self.listeners: list[LogReceiver] = []
         """The listeners in the order they were added."""
         self._is_on = False
@@ -195,7 +200,7 @@ class LogStream:
 
         Advance the agenda to the current time first, and report the outcome with `handle_response`.
         """
-        if listener.requested_to is not None or not self._is_on or listener not in self.listeners:
+        if listener.requested_to is not None or not self._is_on or listener not in self.listeners or self._is_asleep():
             return None
         self._close_ticks()
         request = self._next_request(listener)
@@ -271,7 +276,7 @@ class LogStream:
         self._prefix = f"{self._stamp_now()} - "
 
     def _stamp_now(self) -> str:
-        now_ms = self._agenda.now_ms
+        now_ms = self._agenda.now_ms + self._clock_offset_ms
         minute, millis = divmod(now_ms, 60_000)
         if minute != self._minute:  # date, hour and minute are cached
             self._minute = minute

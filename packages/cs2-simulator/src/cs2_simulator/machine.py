@@ -10,6 +10,7 @@ from cs2_protocol.game import Side
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
 from cs2_simulator.console.parts import ServerParts
+from cs2_simulator.console.status import is_hibernating
 from cs2_simulator.log_stream import GameHeaders, LogStream
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import Outside
@@ -23,6 +24,7 @@ from cs2_simulator.play.watcher import Watcher
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.plugin.shot_counter import ShotCounter
 from cs2_simulator.scenarios import LOSABLE_POSTS, Scenario
+from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.sim_settings import losses_in
 from cs2_simulator.variables import Variables
 
@@ -40,6 +42,9 @@ LOSS_SHARE = 0.02
 
 LOSS_TICKS = 4
 """Maximum number of ticks with lines in such a gap."""
+
+BEHIND_MS = 7 * 60_000
+"""How far the clock is behind with the fault `wrong_clock`: no time zone is that far from another."""
 
 _STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
 """Values of `X-Game-State`. Only `Warmup` was observed in real posts; the others are guesses."""
@@ -60,9 +65,15 @@ class Machine(Watcher):
         self.variables = Variables()
         self._lost_posts: set[str] = set()
         self.stream = LogStream(
-            self.agenda, describe=self._describe, is_tick_lost=self._is_tick_lost, is_post_lost=self._is_post_lost
+            self.agenda,
+            describe=self._describe,
+            is_tick_lost=self._is_tick_lost,
+            is_post_lost=self._is_post_lost,
+            is_asleep=self._is_asleep,
+            clock_offset_ms=-BEHIND_MS if options.setup_fault is SetupFault.WRONG_CLOCK else 0,
         )
         self.arena = Arena(self.agenda, self.stream, self.variables)
+        self.arena.setup_fault = options.setup_fault
         self.door = Door(self.arena)
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
@@ -158,6 +169,10 @@ class Machine(Watcher):
             self._lost_ticks -= 1
             return True
         return False
+
+    def _is_asleep(self) -> bool:
+        """True while the server posts nothing because it hibernates; whether real servers do that is not known."""
+        return self._options.setup_fault is SetupFault.HIBERNATES and is_hibernating(self.arena)
 
     def _is_post_lost(self, body: bytes) -> bool:
         """True for the first post of each kind in `sim_lost_posts`; a disconnect counts from the first round on."""

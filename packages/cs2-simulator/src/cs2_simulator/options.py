@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cs2_simulator.scenarios import Scenario
+from cs2_simulator.setup_faults import SetupFault
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +25,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Simulated seconds per real second."""
     seed: str = "1"
     scenario: Scenario = Scenario.FULL_MATCH
+    setup_fault: SetupFault | None = None
+    """What is wrong with how the server was set up; None if nothing is."""
     players: str = ""
     """Players who will join: comma-separated account numbers or SteamID64s."""
     has_mirror: bool = True

@@ -1,4 +1,4 @@
-"""Run the command: read the arguments, wait for the SDK, and start the game; or derive a password."""
+"""Run a command: under Agones wait for the SDK and start the game, or one of the other commands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from . import instance
 from .game import ENDING, TIMING, GameProcess, Timing
+from .instance_commands import remove_instances, run_instance
 from .log import FatalError, log, retry
 from .options import (
     DERIVE,
     HELP,
     LOG_FORMAT_VARIABLE,
+    REMOVE_INSTANCES,
+    RUN_INSTANCE,
+    Options,
     UsageError,
     expand_command,
     parse_arguments,
@@ -21,6 +26,9 @@ from .options import (
 )
 from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
 from .sdk import choose_port, read_gameserver
+
+POD_OWNER = "agones"
+"""Whose the instances of pods are."""
 
 
 def run() -> None:
@@ -30,14 +38,14 @@ def run() -> None:
 
 def main(arguments: Sequence[str], timing: Timing = TIMING) -> int:
     """Run the command with the arguments after its name; return the exit code."""
-    if "--help" in (arguments[:1] if arguments[:1] != [DERIVE] else arguments[1:2]):
+    commands = {DERIVE: _derive, RUN_INSTANCE: run_instance, REMOVE_INSTANCES: remove_instances}
+    command = commands.get(arguments[0]) if arguments else None
+    if "--help" in (arguments[1:2] if command else arguments[:1]):
         os.write(1, HELP.encode())
         return 0
     log.format = os.environ.get(LOG_FORMAT_VARIABLE, "")  # until the options have been read
     try:
-        if arguments[:1] == [DERIVE]:
-            return _derive(arguments[1:])
-        return _run(arguments, timing)
+        return command(arguments[1:]) if command else _run(arguments, timing)
     except FatalError as exc:
         log("ERROR", str(exc))
         return 2 if isinstance(exc, UsageError) else 1
@@ -54,7 +62,7 @@ def _derive(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str], timing: Timing) -> int:
     for number in ENDING:
         signal.signal(number, lambda *_: sys.exit(0))
-    cfg = ""
+    cfg, own = "", None
     try:
         options, template = parse_arguments(arguments, os.environ)
         log.format = options.log_format
@@ -63,11 +71,31 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
         password = read_password(options.password_file) if options.password_file else ""
         server = retry(lambda: read_gameserver(timing.request_s), "the Agones SDK", options.sdk_timeout, timing.retry_s)
         port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
-        if options.cfg_dir:
-            cfg = write_cfg(options.cfg_dir, server.name, password)
+        own = _make_instance(options, server.name)
+        cfg_dir = options.cfg_dir or (own.cfg_dir if own else "")
+        if cfg_dir:
+            cfg = write_cfg(cfg_dir, server.name, password)
         values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
+        command = expand_command(template, {**values, "game": own.game if own else ""})
         address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
-        return GameProcess(options, address, password, timing).run(expand_command(template, values))
+        game = GameProcess(options, address, password, timing)
+        return game.run(command, own.enter(command) if own else {})
     finally:
         with suppress(OSError):
             os.unlink(cfg)
+        if own:
+            own.remove()
+
+
+def _make_instance(options: Options, name: str) -> instance.Instance | None:
+    if not options.install_dir:
+        return None
+    removed, _ = instance.remove_unused(options.instances_dir, POD_OWNER)
+    if removed:
+        log("INFO", "folders of ended game servers removed", folders=" ".join(removed))
+    addons = tuple(filter(None, options.addons.split(",")))
+    own = instance.build(
+        instance.Plan(options.install_dir, options.instances_dir, POD_OWNER, name, addons, options.steamclient)
+    )
+    log("INFO", "folder of the game server made", folder=own.path)
+    return own

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -60,11 +60,11 @@ class GameProcess:
         self._refused = 0
         self._is_authenticated = self._has_failed = self._has_reported = False
 
-    def run(self, command: list[str]) -> int:
-        """Run the game to its end; return our exit code."""
+    def run(self, command: list[str], variables: Mapping[str, str]) -> int:
+        """Run the game with these further variables to its end; return our exit code."""
         # Blocked signals wait until `sigtimedwait` returns them; threads inherit this, the game does not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *ENDING})
-        environment = {**os.environ, PASSWORD_VARIABLE: self._password}
+        environment = {**os.environ, **variables, PASSWORD_VARIABLE: self._password}
         defaults: dict[str, Any] = {"setsigmask": (), "setsigdef": (signal.SIGPIPE, signal.SIGXFSZ)}
         files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
         try:

@@ -12,22 +12,34 @@ PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
 SECRET_VARIABLE = "MATCHPOD_FLEET_SECRET_FILE"
 LOG_FORMAT_VARIABLE = "MATCHPOD_LOG_FORMAT"
 DERIVE = "derive-password"
+RUN_INSTANCE = "run-instance"
+REMOVE_INSTANCES = "remove-instances"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
 _OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_FILE_NAME = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,251})?")
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 HELP = f"""\
 usage: matchpod-gameserver [options] -- COMMAND...
        matchpod-gameserver {DERIVE} --name NAME --out FILE [--secret-file FILE]
+       matchpod-gameserver {RUN_INSTANCE} --install-dir DIR --instances-dir DIR --owner ID --name NAME -- COMMAND...
+       matchpod-gameserver {REMOVE_INSTANCES} --instances-dir DIR --owner ID [--name NAME]
 
 Run the game server COMMAND under Agones: report its health, report ready when RCON answers and the map is loaded, end
 it on SIGTERM, and exit when it does. Starts it when the Agones SDK answers, since only the SDK knows its port.
 
   --password-file FILE     the RCON password, as {DERIVE} has written it: the game cannot read the secret
   --secret-file FILE       or the secret that the fleet shares with the service (default: {SECRET_VARIABLE})
-  --cfg-dir DIR            the game's folder for .cfg files: a file that sets rcon_password is written there
+  --install-dir DIR        a shared, read-only installation of the game (with the folder `game`): the server runs in a
+                           folder of its own with links to it, {{game}}, which is removed when it has ended
+  --instances-dir DIR      where that folder is made; needed with --install-dir
+  --addons NAMES           addons without which a server must not start, separated by commas: metamod,MatchZy
+  --steamclient FILE       steamclient.so of SteamCMD (default: ~/.steam/sdk64/steamclient.so, else steamcmd/linux64
+                           in --install-dir or next to it)
+  --cfg-dir DIR            the game's folder for .cfg files: a file that sets rcon_password is written there (default
+                           with --install-dir: its own)
   --ip ADDRESS             address that the game listens on (default 0.0.0.0)
   --port-name NAME         the game's port in the GameServer (default: game, else the first one)
   --sdk-timeout TIME       how long to wait for the Agones SDK and the ports (default 120)
@@ -40,7 +52,7 @@ it on SIGTERM, and exit when it does. Starts it when the Agones SDK answers, sin
 
 A TIME is a number of seconds, or has a unit: 90s, 30m, 12h. Servers without a match are left to Agones.
 In COMMAND, {{port}} is the port of the game and of RCON, {{ip}} the address to listen on, {{name}} the name of the
-GameServer, and {{cfg}} the name of the file in --cfg-dir, for `+exec {{cfg}}`.
+GameServer, {{cfg}} the name of the file in --cfg-dir, for `+exec {{cfg}}`, and {{game}} the server's own folder `game`.
 The RCON password is derived from the secret and the name of the GameServer. The game finds it in its variable
 {PASSWORD_VARIABLE} and in the file in --cfg-dir. The port of the SDK is AGONES_SDK_HTTP_PORT (default 9358).
 
@@ -48,6 +60,15 @@ The RCON password is derived from the secret and the name of the GameServer. The
 
   --name NAME              the name of the GameServer, which is that of its pod
   --out FILE               the file for the password, in a volume that the game's container mounts too
+
+{RUN_INSTANCE} makes the folder of a server, without Agones, and becomes COMMAND, in which {{game}} is replaced. A
+process fleet of the service starts its servers with it. {REMOVE_INSTANCES} removes the folders that no server uses, as
+after a crash of the machine; folders of other owners are left alone.
+
+  --owner ID               whose folders they are; their names begin with it
+  --name NAME              the server
+  --cfg NAME               a file with this name is written into the game's folder for .cfg files, from standard input
+  --report-fd NUMBER       a file descriptor on which a failure is reported, as errno and a sentence; COMMAND closes it
 
 Exit codes: 0 ended on request, 1 failure, 2 invalid arguments; otherwise that of the game, 128 + N after signal N.
 """
@@ -62,6 +83,10 @@ class Options(NamedTuple):
 
     password_file: str = ""
     secret_file: str = ""
+    install_dir: str = ""
+    instances_dir: str = ""
+    addons: str = ""
+    steamclient: str = ""
     cfg_dir: str = ""
     ip: str = "0.0.0.0"
     port_name: str = ""
@@ -82,7 +107,22 @@ class DeriveOptions(NamedTuple):
     log_format: str = ""
 
 
-_AnyOptions = TypeVar("_AnyOptions", Options, DeriveOptions)
+class InstanceOptions(NamedTuple):
+    """The options of `run-instance` and `remove-instances`."""
+
+    install_dir: str = ""
+    instances_dir: str = ""
+    owner: str = ""
+    name: str = ""
+    addons: str = ""
+    steamclient: str = ""
+    cfg: str = ""
+    report_fd: str = ""
+    log_format: str = ""
+
+
+_AnyOptions = TypeVar("_AnyOptions", Options, DeriveOptions, InstanceOptions)
+_WithSecret = TypeVar("_WithSecret", Options, DeriveOptions)
 
 
 def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Options, list[str]]:
@@ -96,10 +136,35 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         raise UsageError("--password-file and --secret-file exclude each other")
     if not options.password_file:
         options = _with_secret(options, environment)
-    for name in sorted(used - {"port", "ip", "name", "cfg"}):
+    for name in sorted(used - {"port", "ip", "name", "cfg", "game"}):
         raise UsageError(f"the command has the unknown placeholder {{{name}}}; --help lists all placeholders")
-    if ("cfg" in used) != bool(options.cfg_dir):
+    has_cfg = bool(options.cfg_dir or (options.install_dir and "cfg" in used))
+    if ("cfg" in used) != has_cfg:
         raise UsageError("--cfg-dir and the placeholder {cfg} in the command need each other")
+    if len({bool(options.install_dir), bool(options.instances_dir), "game" in used}) > 1:
+        raise UsageError("--install-dir, --instances-dir and the placeholder {game} in the command need each other")
+    return options, command
+
+
+def parse_instance_arguments(
+    name: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[InstanceOptions, list[str]]:
+    """Return the options of `run-instance` or `remove-instances`, and the command; raise UsageError if invalid."""
+    rest = iter(arguments)
+    options, command = _with_log_format(_parse(InstanceOptions, rest), environment), list(rest)
+    required = {"instances_dir", "owner"}
+    if name == RUN_INSTANCE:
+        required |= {"install_dir", "name"}
+    for field in sorted(required):
+        if not getattr(options, field):
+            raise UsageError(f"--{field.replace('_', '-')} is missing; --help lists all options")
+    if (name == RUN_INSTANCE) != bool(command):
+        raise UsageError("the command of the game server follows after -- with run-instance, and only there")
+    if not re.fullmatch(r"[0-9]{0,6}", options.report_fd):
+        raise UsageError(f"--report-fd must be the number of a file descriptor, not `{options.report_fd}`")
+    for field in ("owner", "name", "cfg"):
+        if not _FILE_NAME.fullmatch(getattr(options, field)):
+            raise UsageError(f"--{field} may have letters, digits, dots, dashes and underscores only")
     return options, command
 
 
@@ -153,7 +218,7 @@ def _with_log_format(options: _AnyOptions, environment: Mapping[str, str]) -> _A
     return options._replace(log_format=log_format)
 
 
-def _with_secret(options: _AnyOptions, environment: Mapping[str, str]) -> _AnyOptions:
+def _with_secret(options: _WithSecret, environment: Mapping[str, str]) -> _WithSecret:
     if not options.secret_file and not environment.get(SECRET_VARIABLE):
         others = "--password-file, " if "password_file" in options._fields else ""
         raise UsageError(f"the secret of the fleet is missing; set {others}--secret-file or {SECRET_VARIABLE}")

@@ -13,14 +13,18 @@ import resource
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from cs2_protocol.rcon import PASSWORD_VARIABLE
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
+from matchpod.adapters.fleets.instance_folders import GAME_FOLDER, InstanceFolders, InstanceOptions
 from matchpod.adapters.fleets.process_record import (
     MARK_NAME,
     ProcessId,
@@ -32,7 +36,7 @@ from matchpod.adapters.fleets.process_record import (
     may_run,
     wait_for_end,
 )
-from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
+from matchpod.adapters.fleets.secret_cfg import cfg_name, cfg_text, remove_cfg, write_cfg
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.servers.server_loss import FleetReport
@@ -56,6 +60,9 @@ UNRECORDED_S = 1.0
 CONNECT_S = 1.0
 """Time limit for one connection attempt to a starting server."""
 
+STARTING_THREADS = 4
+"""How many servers of a fleet are started or removed at once: more would only wait for the same disk."""
+
 SHOWN_LINES = 10
 """Lines of output in the error message about a server that did not start."""
 
@@ -69,7 +76,10 @@ PASSWORD_PLACEHOLDER = "{rcon_password}"
 """Puts the password on the command line, which all users of the machine can read."""
 
 _PLACEHOLDERS = frozenset(
-    {"port", "map", "game_type", "game_mode", "rcon_password", "cfg", "players", "speed", "ip", "server_id"}
+    {
+        *("port", "tv_port", "map", "game_type", "game_mode", "rcon_password", "cfg", "game", "players", "speed", "ip"),
+        "server_id",
+    }
 )
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -106,6 +116,10 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The user that servers run as: name or number; None for the user of the service."""
     cfg_folder: Path | None = None
     """The folder of the game for a `.cfg` file with the secrets of each server."""
+    instances: InstanceOptions | None = None
+    """How to make a folder of its own for each server; None if all run in the same one."""
+    tv_ports: tuple[int, ...] = ()
+    """The ports of GOTV, in the order of the ports."""
     steam_tokens: tuple[str, ...] = ()
     """The login tokens of the ports, in their order."""
     start_s: float = START_S
@@ -125,15 +139,27 @@ class ProcessFleet(FixedSlots):
         self._options = options
         self._slots = tuple(str(port) for port in options.ports)
         self._shows_password = any(PASSWORD_PLACEHOLDER in argument for argument in options.command)
-        # Held while a record and its process change together. Cancelling a call does not stop its thread, so the next
-        # call waits here and then finds the server that the first one started.
-        self._changing = threading.Lock()
+        self._instances = (
+            InstanceFolders(options.instances, owner=options.owner or "matchpod", user=options.user)
+            if options.instances
+            else None
+        )
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._new_lock = threading.Lock()
+        # Not the threads that everything else uses: a slow disk would hold them all.
+        self._threads = ThreadPoolExecutor(STARTING_THREADS, thread_name_prefix="game-servers")
         self._children: set[int] = set()
 
     @property
     def slots(self) -> Sequence[str]:
         """The ports, as text."""
         return self._slots
+
+    async def follow(self, on_change: Callable[[], None]) -> None:
+        """Remove the folders that a crash has left; after that a slot becomes free only by a release."""
+        if self._instances is not None:
+            await self._in_thread(self._instances.remove_unused)
+        await super().follow(on_change)
 
     async def allocate(self, order: ServerOrder) -> GameServer:
         """Start (or find) the server of this match, and wait until its port accepts connections.
@@ -151,7 +177,7 @@ class ProcessFleet(FixedSlots):
             if await probe_port(self._options.host, port, timeout_s=CONNECT_S):
                 raise FleetError(f"port {port} is in use by another program")
             try:
-                process = await asyncio.to_thread(self._find_or_start, order)
+                process = await self._in_thread(self._find_or_start, order)
             except FleetError:
                 await self._stop(order.server_id)
                 raise
@@ -196,13 +222,25 @@ class ProcessFleet(FixedSlots):
     async def close(self) -> None:
         """Do nothing: the servers keep running."""
 
+    async def _in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    def _changing(self, server_id: str) -> threading.Lock:
+        """Return the lock that is held while the record of a server and its process change together.
+
+        Cancelling a call does not stop its thread, so the next call waits for it and then finds the server that the
+        first one started.
+        """
+        with self._new_lock:
+            return self._locks.setdefault(server_id, threading.Lock())
+
     def _find(self, order: ServerOrder) -> ProcessId | None:
         """Return the running server of this match, if it has the ordered slot."""
-        with self._changing:
+        with self._changing(order.server_id):
             return self._recorded(order)
 
     def _find_or_start(self, order: ServerOrder) -> ProcessId:
-        with self._changing:
+        with self._changing(order.server_id):
             return self._recorded(order) or self._start(order)
 
     def _recorded(self, order: ServerOrder) -> ProcessId | None:
@@ -231,44 +269,54 @@ class ProcessFleet(FixedSlots):
 
     def _spawn(self, order: ServerOrder) -> ProcessId:
         user = find_user(self._options.user) if self._options.user else None
-        self._write_cfg(order, user)
+        command = expand_command(self._options.command, self._values(order))
         log = self._records.open_log(order.server_id)
-        try:
-            child = subprocess.Popen(
-                expand_command(self._options.command, self._values(order)),
-                stdin=subprocess.DEVNULL,
+        environment = self._environment(order, user)
+
+        def spawn(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                words,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._options.working_directory,
-                env=self._environment(order, user),
+                env=environment,
                 start_new_session=True,
                 user=user.uid if user else None,
                 group=user.gid if user else None,
                 extra_groups=user.groups if user else None,
+                **more,
             )
+
+        try:
+            if self._instances is not None:
+                cfg = (cfg_name(order.server_id), cfg_text(self._secrets(order)))
+                child = self._instances.start(spawn, order.server_id, command, cfg)
+            else:
+                if self._options.cfg_folder is not None:
+                    write_cfg(self._options.cfg_folder, order.server_id, cfg_text(self._secrets(order)), user)
+                child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
         # Servers are tracked and reaped by process id; this prevents Popen's warning that the child is still running.
         child.returncode = 0
-        if self._options.memory_bytes is not None:
-            # Not in a preexec_fn: Python code between fork and exec may deadlock in a process with threads.
-            with suppress(ProcessLookupError):
-                resource.prlimit(
-                    child.pid, resource.RLIMIT_AS, (self._options.memory_bytes, self._options.memory_bytes)
-                )
+        self._limit_memory(child.pid)
         process = identify(child.pid)
         if process is None:  # only if the system reaps children by itself
             raise OSError("it exited immediately")
         self._children.add(child.pid)
         return process
 
-    def _write_cfg(self, order: ServerOrder, user: ServerUser | None) -> None:
-        if self._options.cfg_folder is None:
-            return
+    def _limit_memory(self, pid: int) -> None:
+        if self._options.memory_bytes is not None:
+            # Not in a preexec_fn: Python code between fork and exec may deadlock in a process with threads.
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_AS, (self._options.memory_bytes, self._options.memory_bytes))
+
+    def _secrets(self, order: ServerOrder) -> dict[str, str]:
         commands = {"rcon_password": order.rcon_password}
         if self._options.steam_tokens:
             commands["sv_setsteamaccount"] = self._options.steam_tokens[self._slots.index(order.slot)]
-        write_cfg(self._options.cfg_folder, order.server_id, commands, user)
+        return commands
 
     def _environment(self, order: ServerOrder, user: ServerUser | None) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
@@ -284,11 +332,13 @@ class ProcessFleet(FixedSlots):
     def _values(self, order: ServerOrder) -> dict[str, str]:
         return {
             "port": order.slot,
+            "tv_port": str(self._options.tv_ports[self._slots.index(order.slot)]) if self._options.tv_ports else "",
             "map": order.map_name,
             "game_type": str(order.game_type),
             "game_mode": str(order.game_mode),
             "rcon_password": order.rcon_password,
             "cfg": cfg_name(order.server_id),
+            "game": GAME_FOLDER,
             "players": ",".join(order.players),
             "speed": f"{self._options.speed:g}",
             "ip": self._options.host,
@@ -373,7 +423,7 @@ class ProcessFleet(FixedSlots):
                 if lease is not None:
                     lease.check()
                 await self._signal_and_wait(number, server_id, timeout_s)
-                if await asyncio.to_thread(self._remove_record, server_id):
+                if await self._in_thread(self._remove_record, server_id):
                     return
         except ValueError:
             return  # an invalid id: there is no such server
@@ -390,7 +440,7 @@ class ProcessFleet(FixedSlots):
             left = [process for process in left if is_running(process)]
 
     def _signal(self, number: signal.Signals, server_id: str) -> list[ProcessId]:
-        with self._changing:
+        with self._changing(server_id):
             processes = self._records.processes(server_id)
             for process in processes:
                 # A server leads its own process group; a marked process that leads none is signalled alone.
@@ -403,11 +453,13 @@ class ProcessFleet(FixedSlots):
 
     def _remove_record(self, server_id: str) -> bool:
         """Remove the record of a server; False if a process is left or was started in the meantime."""
-        with self._changing:
+        with self._changing(server_id):
             if self._records.processes(server_id):
                 return False
             if self._options.cfg_folder is not None:
                 remove_cfg(self._options.cfg_folder, server_id)
+            if self._instances is not None:
+                self._instances.remove(server_id)
             self._records.remove(server_id)
             return True
 

@@ -25,12 +25,16 @@ def cfg_name(server_id: str) -> str:
     return f"matchpod_{server_id}.cfg"
 
 
-def write_cfg(folder: Path, server_id: str, commands: Mapping[str, str], user: ServerUser | None) -> None:
-    """Write a file with a line per console command and its value; raise OSError if that fails."""
+def cfg_text(commands: Mapping[str, str]) -> str:
+    """Return a line per console command and its value."""
     for value in commands.values():
         if '"' in value or not value.isprintable():
             raise ValueError("a value in a .cfg file may not contain quotes or unprintable characters")
-    text = "".join(f'{name} "{value}"\n' for name, value in commands.items())
+    return "".join(f'{name} "{value}"\n' for name, value in commands.items())
+
+
+def write_cfg(folder: Path, server_id: str, text: str, user: ServerUser | None) -> None:
+    """Write the file of a server; raise OSError if that fails."""
     done = subprocess.run(
         ["/bin/sh", "-c", _SCRIPT, "sh", str(folder / cfg_name(server_id))],
         input=text.encode(),

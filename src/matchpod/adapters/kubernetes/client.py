@@ -12,14 +12,14 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.adapters.kubernetes.api_errors import ApiGoneError, MalformedAnswerError, UnreachableError, error_of_event
-from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
-from matchpod.adapters.kubernetes.cluster_meter import ClusterMeter, NoMeter, Verb
+from matchpod.adapters.kubernetes.cluster_meter import ClusterMeter, Verb
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.objects import (
     AccessReview,
     AgonesServer,
     Allocation,
+    ApiRequest,
     FleetList,
     FleetObject,
     ServerList,
@@ -89,7 +89,7 @@ class KubernetesClient:
         meter: ClusterMeter | None = None,
     ) -> None:
         """`namespace` is that of the game servers; None for that of the context or pod."""
-        self.meter: ClusterMeter = meter or NoMeter()
+        self.meter = meter or ClusterMeter()
         self._source = source
         self._own_namespace = namespace
         self._call_s = call_s

@@ -36,8 +36,6 @@ class PemSource(msgspec.Struct, frozen=True):
 
 
 class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that prints credentials."""
-
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

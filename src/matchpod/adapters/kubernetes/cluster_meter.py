@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 NO_ANSWER: Final = "none"
 """The code of a request without an answer."""
 
 
 class Verb(StrEnum):
-    """What a request does, in the words of Kubernetes."""
-
     GET = "get"
     LIST = "list"
     WATCH = "watch"
@@ -27,8 +25,8 @@ class AllocationOutcome(StrEnum):
     FAILED = "failed"
 
 
-class ClusterMeter(Protocol):
-    """Measures the calls to one cluster."""
+class ClusterMeter:
+    """Measures the calls to one cluster; this one measures nothing."""
 
     def requested(self, verb: Verb, code: str) -> None:
         """A request was answered with an HTTP status, or got no answer (NO_ANSWER)."""
@@ -41,19 +39,3 @@ class ClusterMeter(Protocol):
 
     def watch_confirmed(self) -> None:
         """The watch of the game servers was opened, or has shown something."""
-
-
-class NoMeter:
-    """Measures nothing."""
-
-    def requested(self, verb: Verb, code: str) -> None:
-        """Do nothing."""
-
-    def allocated(self, outcome: AllocationOutcome, seconds: float) -> None:
-        """Do nothing."""
-
-    def relisted(self) -> None:
-        """Do nothing."""
-
-    def watch_confirmed(self) -> None:
-        """Do nothing."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -87,6 +89,9 @@ class _NamedContext(msgspec.Struct):
     context: _ContextEntry
 
 
+_Named = TypeVar("_Named", _NamedCluster, _NamedUser)
+
+
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str = ""
     clusters: list[_NamedCluster] | None = None
@@ -120,8 +125,8 @@ class _Reader:
 
     def cluster(self, name: str | None) -> Cluster:
         context = self._context(name)
-        entry = self._cluster_entry(context)
-        user = self._user_entry(context)
+        entry = self._needed(context, "cluster", context.context.cluster, self._config.clusters)
+        user = self._needed(context, "user", context.context.user, self._config.users)
         if not entry.cluster.server.startswith(("https://", "http://")):
             raise self._fault(f"cluster {entry.name} has no URL of a server")
         return Cluster(
@@ -149,17 +154,11 @@ class _Reader:
         known = ", ".join(context.name for context in contexts) or "none"
         raise self._fault(f"it has no context {wanted!r}; its contexts: {known}")
 
-    def _cluster_entry(self, context: _NamedContext) -> _NamedCluster:
-        for cluster in self._config.clusters or []:
-            if cluster.name == context.context.cluster:
-                return cluster
-        raise self._fault(f"context {context.name} needs the cluster {context.context.cluster!r}, which is not there")
-
-    def _user_entry(self, context: _NamedContext) -> _NamedUser:
-        for user in self._config.users or []:
-            if user.name == context.context.user:
-                return user
-        raise self._fault(f"context {context.name} needs the user {context.context.user!r}, which is not there")
+    def _needed(self, context: _NamedContext, what: str, name: str, named: Sequence[_Named] | None) -> _Named:
+        for one in named or ():
+            if one.name == name:
+                return one
+        raise self._fault(f"context {context.name} needs the {what} {name!r}, which is not there")
 
     def _account(self, named: _NamedUser, cluster: _ClusterEntry) -> UserAccount:
         user = named.user or _UserEntry()

@@ -1,4 +1,4 @@
-"""Objects of the Kubernetes API, with the fields that are read.
+"""Requests to the Kubernetes API as values, and its objects with the fields that are read.
 
 Lists may be null, as Go writes an empty one. Everything else in an object is ignored.
 """
@@ -9,6 +9,22 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
+
+from matchpod.adapters.kubernetes.cluster_meter import Verb
+
+JSON = "application/json"
+
+
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send, and how long it may take; `body` is JSON."""
+
+    method: str
+    verb: Verb = Verb.GET
+    path: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = JSON
+    timeout_s: float
 
 
 class AllocationState(StrEnum):

@@ -25,11 +25,11 @@ from matchpod.adapters.kubernetes.api_errors import (
     UnreachableError,
     error_of,
 )
-from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.busy_server import PROBE_S, BusyServer
 from matchpod.adapters.kubernetes.cluster import Cluster
-from matchpod.adapters.kubernetes.cluster_meter import NO_ANSWER, ClusterMeter, NoMeter
+from matchpod.adapters.kubernetes.cluster_meter import NO_ANSWER, ClusterMeter
 from matchpod.adapters.kubernetes.credentials import Credentials, Login
+from matchpod.adapters.kubernetes.objects import ApiRequest
 from matchpod.adapters.kubernetes.tls import tls_context
 
 CONNECT_S = 5.0
@@ -59,11 +59,9 @@ class _Pool:
 
 
 class HttpTransport:
-    """The connections to one cluster."""
-
     def __init__(self, cluster: Cluster, meter: ClusterMeter | None = None) -> None:
         self._cluster = cluster
-        self._meter: ClusterMeter = meter or NoMeter()
+        self._meter = meter or ClusterMeter()
         self._credentials = Credentials(cluster.account)
         self._pool: _Pool | None = None
         self._pools: set[_Pool] = set()
@@ -109,7 +107,6 @@ class HttpTransport:
             self._credentials.expire(login)
 
     async def chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body of a response as it arrives."""
         try:
             async for chunk in response.aiter_bytes():
                 yield chunk

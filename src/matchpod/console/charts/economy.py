@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.columns import WIDTH, place, team_labels
-from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
+from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render, render_drawing
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, number, side_letter
 from matchpod.core.stats.buy_types import BuyType
@@ -40,7 +40,7 @@ def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> 
     values = [team.equipment_value for record in rounds for team in (record.team1, record.team2)]
     known = [value for value in values if value is not None]
     if not known:
-        return render_empty("economy", "The log has no equipment values.")
+        return render("empty", "economy", "The log has no equipment values.")
     names = team_names(team1_name, team2_name)
     columns, width, marks = place(rounds)
     unit = _REACH / max(_LEAST_SCALE, *known)

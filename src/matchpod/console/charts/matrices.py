@@ -10,7 +10,7 @@ from typing import Final
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.parts import MAX_PLAYERS, render, render_empty
+from matchpod.console.charts.parts import MAX_PLAYERS, render
 from matchpod.console.charts.people import Subject, by_team, player_subject, players_of, subject_of, team_names
 from matchpod.console.charts.wording import MISSING, number, plural, team_class
 from matchpod.core.views.round_shapes import StoredRound
@@ -40,7 +40,7 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
         (team_kills if kill.team_kill else values)[killer.key, victim.key] += 1
         kills[killer.key] += not kill.team_kill
     if not subjects:
-        return render_empty("kill-matrix", "No kills yet.")
+        return render("empty", "kill-matrix", "No kills yet.")
     shown = [subjects[key] for key, _ in fights.most_common(MAX_PLAYERS)]
     remarks = [
         "TK: team kills, not in the totals." if team_kills else "",
@@ -73,7 +73,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
         dealt[attacker] += pair.damage
         dealt[victim] += 0
     if not values:
-        return render_empty("damage-pairs", "No damage yet.")
+        return render("empty", "damage-pairs", "No damage yet.")
     dealt.pop(_OTHERS.key, None)
     rows = [known.get(key) or player_subject(key, None, None) for key, _ in dealt.most_common(MAX_PLAYERS)]
     columns = sorted(rows, key=lambda subject: (subject.name, subject.key))

@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from matchpod.console.charts.parts import MAX_PLAYERS, Cell, Mark, bar, label, line, render_drawing, render_empty
+from matchpod.console.charts.parts import MAX_PLAYERS, Cell, Mark, bar, label, line, render, render_drawing
 from matchpod.console.charts.people import Subject, players_of, rows_by_team, subject_of, team_names
 from matchpod.console.charts.wording import plural, shorten
 from matchpod.core.views.round_shapes import StoredRound
@@ -32,7 +32,7 @@ def opening_duels(rounds: Sequence[StoredRound], team1_name: str, team2_name: st
     duels = _count(rounds)
     most = max((count for _, counts in duels for count in counts), default=0)
     if not most:
-        return render_empty("opening-duels", "No first kills yet.")
+        return render("empty", "opening-duels", "No first kills yet.")
     names = team_names(team1_name, team2_name)
     draw = partial(_bars, unit=_REACH / max(_LEAST_SCALE, most))
     marks, height = rows_by_team(duels, draw, names, top=_TOP, row=_ROW)

@@ -26,11 +26,6 @@ def render(name: str, *values: object, **named: object) -> Markup:
     return macro("charts.html", name, *values, **named)
 
 
-def render_empty(kind: str, text: str) -> Markup:
-    """Return the sentence that stands for a chart without numbers."""
-    return render("empty", kind, text)
-
-
 def render_drawing(
     kind: str,
     title: str,

@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from matchpod.console.charts.parts import MAX_PLAYERS, Cell, Mark, bar, label, line, render_drawing, render_empty
+from matchpod.console.charts.parts import MAX_PLAYERS, Cell, Mark, bar, label, line, render, render_drawing
 from matchpod.console.charts.people import Subject, player_subject, rows_by_team, team_names
 from matchpod.console.charts.wording import number, shorten, team_class
 from matchpod.core.views.result_shapes import StoredPlayer
@@ -35,7 +35,7 @@ def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: st
         for player in players[:MAX_PLAYERS]
     ]
     if not shown:
-        return render_empty("player-bars", "No players with statistics per round.")
+        return render("empty", "player-bars", "No players with statistics per round.")
     names = team_names(team1_name, team2_name)
     draw = partial(_bars, scale=max([_LEAST_ADR, *(adr for _, (adr, _) in shown if adr is not None)]))
     best_first = sorted(shown, key=lambda entry: -1.0 if entry[1][0] is None else entry[1][0], reverse=True)

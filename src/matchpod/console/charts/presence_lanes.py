@@ -9,7 +9,7 @@ from typing import Final
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
+from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render, render_drawing
 from matchpod.console.charts.people import by_team, team_names
 from matchpod.console.charts.stays import Lane, TimeRange, find_lanes, find_pauses, seconds
 from matchpod.console.charts.wording import MISSING, shorten, team_class
@@ -40,11 +40,11 @@ def presence_lanes(
     The items may be those of several maps of the match, in order.
     """
     if started_at is None or ended_at is None:
-        return render_empty("presence-lanes", "Not started yet.")
+        return render("empty", "presence-lanes", "Not started yet.")
     window = seconds(started_at), max(seconds(ended_at), seconds(started_at) + 1)
     lanes = find_lanes(items, roster, window)
     if not lanes:
-        return render_empty("presence-lanes", "No listed players.")
+        return render("empty", "presence-lanes", "No listed players.")
     names = team_names(team1_name, team2_name)
     pauses = find_pauses(items, window)
     marks: list[Mark] = []

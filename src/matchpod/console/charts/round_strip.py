@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.console.charts.halves import split_rounds
-from matchpod.console.charts.parts import MAX_ROUNDS, render, render_empty
+from matchpod.console.charts.parts import MAX_ROUNDS, render
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import number, plural, side_letter
 from matchpod.core.views.round_shapes import StoredRound
@@ -44,7 +44,7 @@ def round_strip(
     With `is_linked` each round links to `?round=N#feed`.
     """
     if not rounds:
-        return render_empty("round-strip", "No rounds yet.")
+        return render("empty", "round-strip", "No rounds yet.")
     shown = rounds[-MAX_ROUNDS:]
     names = team_names(team1_name, team2_name)
     parts = split_rounds(shown)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.columns import WIDTH, place, team_labels
-from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
+from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render, render_drawing
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING
 from matchpod.core.views.result_shapes import Score
@@ -26,7 +26,7 @@ _LEAST_SCALE: Final = 4
 def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw the difference of the score: up for the first team, down for the second one."""
     if not any(record.score is not None for record in rounds):
-        return render_empty("score-race", "No score yet.")
+        return render("empty", "score-race", "No score yet.")
     names = team_names(team1_name, team2_name)
     columns, width, marks = place(rounds)
     leads = [abs(record.score.team1 - record.score.team2) for record, _ in columns if record.score is not None]

@@ -37,31 +37,13 @@ ROLE_TEXTS = {
 _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for scope in Scope}
 
 
-class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A session, as listed."""
-
-    id: str
-    created_ms: int
-    seen_ms: int
-    user_agent: str
-    begun: str
-    is_this: bool
-    may_end: bool
-
-
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the list of sessions."""
-
-    lines: tuple[SessionLine, ...]
+    lines: Sequence[tuple[object, str, bool]]
+    """The sessions, each with what it was begun with, and whether the person may end it."""
     page: int
     total: int
     """The sessions on all pages."""
     page_size: int = SESSIONS_PER_PAGE
-
-
-async def overview(visit: Visit) -> Response:
-    """Show keys, sessions and the audit log."""
-    return await _page(visit)
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------
@@ -80,7 +62,7 @@ async def create_key(visit: Visit) -> Response:
             actor=visit.user.session_id,
         )
     except InvalidParamsError as exc:
-        return await _page(visit, given=given, fault=exc)
+        return await overview(visit, given=given, fault=exc)
     return _new_key(visit, created, title="The key was created")
 
 
@@ -161,18 +143,14 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
     only_key = None if user.principal is None or _sees_all(user) else user.principal.key_id
     total = await visit.deps.sessions.count(user.org_id, key_id=only_key)
     page = min(_page_number(visit), max(1, -(-total // SESSIONS_PER_PAGE)))
-    lines = tuple(
-        SessionLine(
-            id=session.id,
-            created_ms=session.created_at_ms,
-            seen_ms=session.seen_at_ms,
-            user_agent=session.user_agent,
-            begun=session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
-            is_this=session.id == user.session_id,
-            may_end=_may_end(visit, session.id, session.key_id),
+    lines = [
+        (
+            session,
+            session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
+            _may_end(visit, session.id, session.key_id),
         )
         for session in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
-    )
+    ]
     return SessionPage(lines=lines, page=page, total=total)
 
 
@@ -199,9 +177,10 @@ def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-async def _page(
+async def overview(
     visit: Visit, *, given: Mapping[str, str] | None = None, fault: InvalidParamsError | None = None
 ) -> Response:
+    """Show keys, sessions and the audit log."""
     user = visit.user
     if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
         raise ForbiddenError(READER_ONLY)

@@ -51,11 +51,6 @@ async def show_list(visit: Visit) -> Response:
     )
 
 
-async def show(visit: Visit) -> Response:
-    """Show a callback with its attempts and its body."""
-    return await _detail(visit)
-
-
 async def download_body(visit: Visit) -> Response:
     """Return the body of a callback exactly as it was sent."""
     found = await visit.deps.services.callbacks.get(visit.principal, visit.call.params[0])
@@ -68,11 +63,11 @@ async def redeliver(visit: Visit) -> Response:
     seen = (await visit.form()).get("attempts", "")
     found = await callbacks.get(visit.principal, callback_id)
     if seen and seen != str(found.attempt_count):
-        return await _detail(visit, CallbackWaitingError(STALE))
+        return await show(visit, CallbackWaitingError(STALE))
     try:
         await callbacks.redeliver(visit.principal, callback_id)
     except (CallbackWaitingError, RateLimitError) as exc:
-        return await _detail(visit, exc)
+        return await show(visit, exc)
     return visit.done(f"{PATH}/{found.id}", "redelivered")
 
 
@@ -119,7 +114,8 @@ async def _list(
     )
 
 
-async def _detail(visit: Visit, fault: MatchpodError | None = None) -> Response:
+async def show(visit: Visit, fault: MatchpodError | None = None) -> Response:
+    """Show a callback with its attempts and its body."""
     found = await visit.deps.services.callbacks.get(visit.principal, visit.call.params[0])
     check = _check(found)
     return visit.page(

@@ -31,7 +31,6 @@ async def form(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def by_key(deps: ConsoleDeps, call: Call) -> Response:
-    """Begin a session with the key in the form."""
     given = await read_form(call)
     path = _own_path(given.get("next", ""))
     try:
@@ -51,7 +50,6 @@ async def link(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def by_link(deps: ConsoleDeps, call: Call) -> Response:
-    """Begin a session with the link."""
     try:
         session = await deps.sessions.open_by_link(
             call.params[0], user_agent=_user_agent(call), address=client_address(call)

@@ -13,7 +13,7 @@ import msgspec
 from matchpod.console.feed import KINDS
 from matchpod.console.match_actions import ACTION_NOTICES, ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
-from matchpod.console.match_view import MatchScreen, MatchServices, team_names
+from matchpod.console.match_view import MatchScreen, match_services, team_names
 from matchpod.console.match_wording import REASONS
 from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import HEADERS, NOT_STORED
@@ -45,10 +45,6 @@ _NotAccepted = tuple[Mapping[str, str], Rejection]
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
 
-async def show(visit: Visit) -> Response:
-    return await _page(visit)
-
-
 async def act(visit: Visit) -> Response:
     """Do what a button on the page says."""
     server_id, name = visit.call.params
@@ -58,12 +54,11 @@ async def act(visit: Visit) -> Response:
         raise NotFoundError("There is no such action.")
     if not action.is_allowed(match):
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
-    done = await action.perform(visit, match)
-    with suppress(MatchpodError):  # it is done; the page follows within a second
-        await (await broadcast_of(visit, server_id)).refresh()
-    if done.revealed is not None:
-        return await _page(visit, revealed=done.revealed)
-    return visit.done(f"/console/matches/{match.server_id}", done.notice)
+    revealed = await action.perform(visit, match)
+    if isinstance(revealed, Revealed):
+        await _refresh(visit, server_id)
+        return await show(visit, revealed=revealed)
+    return await _done(visit, server_id, action.notice)
 
 
 async def rule(visit: Visit) -> Response:
@@ -73,10 +68,8 @@ async def rule(visit: Visit) -> Response:
     try:
         await visit.deps.services.rulings.rule(visit.principal, server_id, body, None)
     except InvalidParamsError as exc:
-        return await _page(visit, rejected=(given, exc))
-    with suppress(MatchpodError):  # it is done; the page follows within a second
-        await (await broadcast_of(visit, server_id)).refresh()
-    return visit.done(f"/console/matches/{server_id}", "ruled")
+        return await show(visit, rejected=(given, exc))
+    return await _done(visit, server_id, "ruled")
 
 
 async def request_action(visit: Visit) -> Response:
@@ -88,10 +81,8 @@ async def request_action(visit: Visit) -> Response:
     except (InvalidParamsError, ActionNotPossibleError) as exc:
         if given["type"] not in tuple(ActionType):
             raise
-        return await _page(visit, not_accepted=(given, exc))
-    with suppress(MatchpodError):  # it is requested; the page follows within a second
-        await (await broadcast_of(visit, server_id)).refresh()
-    return visit.done(f"/console/matches/{server_id}", "action-requested")
+        return await show(visit, not_accepted=(given, exc))
+    return await _done(visit, server_id, "action-requested")
 
 
 async def result(visit: Visit) -> Response:
@@ -101,12 +92,21 @@ async def result(visit: Visit) -> Response:
 
 
 async def log(visit: Visit) -> PartedResponse:
-    """Return the log of the server as text."""
     services, server_id = visit.deps.services, visit.call.params[0]
     return await log_response(services, visit.principal, server_id, headers=(*HEADERS, NOT_STORED))
 
 
-async def _page(
+async def _refresh(visit: Visit, server_id: str) -> None:
+    with suppress(MatchpodError):  # it is done; the page follows within a second
+        await (await broadcast_of(visit, server_id)).refresh()
+
+
+async def _done(visit: Visit, server_id: str, notice: str) -> Response:
+    await _refresh(visit, server_id)
+    return visit.done(f"/console/matches/{server_id}", notice)
+
+
+async def show(
     visit: Visit,
     *,
     revealed: Revealed | None = None,
@@ -165,13 +165,7 @@ async def _viewed(visit: Visit) -> tuple[Broadcast, MatchScreen]:
 async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
     """Return the broadcast of a match; ForbiddenError or NotFoundError if the person may not see it."""
     deps, principal = visit.deps, visit.principal
-    services = MatchServices(
-        details=deps.details,
-        matches=deps.services.matches,
-        actions=deps.services.actions,
-        history=deps.services.history,
-        now_ms=deps.now_ms,
-    )
+    services = match_services(deps)
     # People with the same rights in the same organization see the same page.
     owner = f"{principal.org_id} {principal.audience}"
     return await deps.broadcasts.find(

@@ -10,22 +10,8 @@ from matchpod.web.http.responses import Response
 PATH = "/console/operator"
 
 
-async def overview(visit: Visit) -> Response:
+async def overview(visit: Visit, *, name: str = "", fault: str = "", status: int = 200) -> Response:
     """Show the state of the installation."""
-    return await _page(visit)
-
-
-async def create_organization(visit: Visit) -> Response:
-    """Create an organization without keys."""
-    name = (await visit.form()).get("name", "")
-    try:
-        await visit.deps.keys.create_organization(name, actor=visit.user.session_id)
-    except InvalidParamsError as exc:
-        return await _page(visit, name=name, fault=str(exc), status=exc.status)
-    return visit.done(PATH, "organization-created")
-
-
-async def _page(visit: Visit, *, name: str = "", fault: str = "", status: int = 200) -> Response:
     return visit.page(
         "operator.html",
         status=status,
@@ -35,3 +21,13 @@ async def _page(visit: Visit, *, name: str = "", fault: str = "", status: int = 
         fault=fault,
         max_name=MAX_NAME,
     )
+
+
+async def create_organization(visit: Visit) -> Response:
+    """Create an organization without keys."""
+    name = (await visit.form()).get("name", "")
+    try:
+        await visit.deps.keys.create_organization(name, actor=visit.user.session_id)
+    except InvalidParamsError as exc:
+        return await overview(visit, name=name, fault=str(exc), status=exc.status)
+    return visit.done(PATH, "organization-created")

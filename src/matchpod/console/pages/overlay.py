@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.match_view import MatchServices
+from matchpod.console.match_view import match_services
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.page_updates import Broadcast
 from matchpod.console.pages.updates import positions_of
@@ -43,15 +43,8 @@ async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
 
 
 async def _broadcast(deps: ConsoleDeps, overlay: Overlay) -> Broadcast:
-    services = MatchServices(
-        details=deps.details,
-        matches=deps.services.matches,
-        actions=deps.services.actions,
-        history=deps.services.history,
-        now_ms=deps.now_ms,
-    )
     reader = Principal(
         org_id=overlay.org_id, key_id="overlay", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ})
     )
-    create = partial(OverlayView, services, reader, overlay.server_id)
+    create = partial(OverlayView, match_services(deps), reader, overlay.server_id)
     return await deps.broadcasts.find(NAME, overlay.server_id, create)

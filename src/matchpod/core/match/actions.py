@@ -225,7 +225,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
         ActionRule(
             type=ActionType.UNPAUSE,
             label="Resume",
-            text="End a pause of any kind.",
+            text="End a pause. A tactical timeout of a team ends by itself.",
             done="the log says that the pause is off",
             phases=(_LIVE,),
             is_single=True,
@@ -298,7 +298,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
             type=ActionType.START,
             label="Start",
             text="Start play without the players who are missing. They may still come in.",
-            done="the map is live",
+            done="the map is live, or its knife round has begun",
             phases=(_WARMUP, _BETWEEN),
             is_single=True,
         ),

@@ -180,7 +180,7 @@ class Match(MatchActions, kw_only=True):
                 record.refusal = answer.detail
             case ServerVerdict.ACCEPTED:
                 record.is_answered = True
-                if record.action.type in ROSTER_ACTIONS and self._is_carried_out(record):
+                if self._is_carried_out(record):
                     self._finish_action(record)
         return []
 
@@ -267,8 +267,7 @@ class Match(MatchActions, kw_only=True):
         if (is_cut_off or self.phase is MatchPhase.BETWEEN_MAPS) and self._move(Trigger.MAP_REOPENED):
             self._mark_live(now_ms)
         self._apply_to_current_map(event, now_ms)
-        is_changed = self.settings.uses_plugin and self.roster.roles != Roster.of(self.settings).roles
-        return [SendRoster()] if is_changed else []
+        return [SendRoster()] if self.is_plugin_list_outdated else []
 
     def _mark_live(self, now_ms: int) -> None:
         self.extra_join_ms = 0

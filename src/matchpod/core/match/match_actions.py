@@ -57,6 +57,7 @@ _NOT_LISTED: Final = Obstacle(text="This person is not on the list of the match.
 _LISTED: Final = Obstacle(text="This person is on the list of the match already.")
 _PAUSED: Final = Obstacle(text="Play is paused already, or will be in the next freeze time.")
 _NOT_PAUSED: Final = Obstacle(text="Play is not paused.")
+_TIMEOUT: Final = Obstacle(text="This is a tactical timeout of a team: it ends by itself.")
 _NO_DEADLINE: Final = Obstacle(text="The time to join does not run.")
 _LOADING: Final = Obstacle(text="The next map is not loaded yet.", retry_after_s=10)
 _NOBODY_HERE: Final = Obstacle(text="No player is on the server.")
@@ -114,11 +115,13 @@ class MatchActions(MatchAlarms, kw_only=True):
         )
 
     def _pause_obstacle(self) -> Obstacle | None:
-        return _PAUSED if self.current_map.is_paused else None
+        return _PAUSED if self.current_map.has_pause else None
 
     def _unpause_obstacle(self) -> Obstacle | None:
         is_coming = any(record.action.type is ActionType.PAUSE for record in self._open_actions())
-        return None if self.current_map.is_paused or is_coming else _NOT_PAUSED
+        if self.current_map.has_pause or is_coming:
+            return None
+        return _TIMEOUT if self.current_map.has_timeout else _NOT_PAUSED
 
     def _extend_obstacle(self) -> Obstacle | None:
         return _NO_DEADLINE if self.join_deadline_ms() is None else None
@@ -179,16 +182,19 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def pending_action(self) -> ActionRecord | None:
         """Return the newest action that is neither done nor failed; None if there is none."""
-        return next((record for record in reversed(self.actions.values()) if not record.state.is_final), None)
+        return self.actions[self.open_actions[-1]] if self.open_actions else None
+
+    def unanswered_actions(self) -> list[ActionRecord]:
+        """Return the actions that are neither done nor failed and that the server has not accepted yet."""
+        return [record for record in self._open_actions() if not record.is_answered]
 
     def _open_actions(self) -> list[ActionRecord]:
         return [self.actions[action_id] for action_id in self.open_actions]
 
     def _add_action(self, action: ActionRequest, now_ms: int) -> ActionRecord:
-        lasts_ms = MAX_ROUND_MS if action.type is ActionType.PAUSE else CONFIRM_MS
+        waits = action.type is ActionType.PAUSE and not self._can_pause_now()
+        lasts_ms = MAX_ROUND_MS if waits else CONFIRM_MS
         record = ActionRecord(action=action, requested_ms=now_ms, until_ms=now_ms + lasts_ms)
-        if action.type is ActionType.PAUSE and self.current_map.round_number is None:
-            record.until_ms = now_ms + CONFIRM_MS
         self.actions[action.id] = record
         self.open_actions.append(action.id)
         self.action_changes.append(ActionChange(action.id, record.state))
@@ -207,6 +213,8 @@ class MatchActions(MatchAlarms, kw_only=True):
         self._change(record, ActionState.DONE if why is None else ActionState.FAILED, why)
 
     def _change(self, record: ActionRecord, state: ActionState, detail: str | None) -> None:
+        if (record.state, record.detail) == (state, detail):
+            return  # the server may log the same pause again and again
         record.state, record.detail = state, detail
         self.action_changes.append(ActionChange(record.action.id, state, detail))
 
@@ -225,40 +233,49 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def _follow_pause(self, record: ActionRecord, event: GameEvent, now_ms: int) -> None:
         match event:
-            case Paused():
+            case Paused() if record.state is ActionState.SENT and not event.is_timeout:
                 self._change(record, ActionState.SENT, FROM_NEXT_ROUND)
-            case Unpaused():
+            case Unpaused() if record.detail == FROM_NEXT_ROUND and not event.is_timeout:
                 self._finish_action(record, LIFTED)
-            case RoundDecided():
+            case RoundDecided() | Unpaused() if self._can_pause_now():
                 record.until_ms = min(record.until_ms, now_ms + CONFIRM_MS)
             case _:
                 pass
 
+    def _can_pause_now(self) -> bool:
+        """True if a pause takes effect at once: not during a round, and the plugin refuses it in a timeout."""
+        return self.current_map.round_number is None and not self.current_map.has_timeout
+
     def _is_proved(self, record: ActionRecord, event: GameEvent) -> bool:
         action = record.action
         match action.type:
-            case ActionType.PAUSE:
-                return self.current_map.is_paused and self.current_map.round_number is None
             case ActionType.UNPAUSE:
-                return isinstance(event, Unpaused)
+                return isinstance(event, Unpaused) and not event.is_timeout
             case ActionType.RESTORE:
                 kept = (action.round or 1) - 1
                 is_restart = kept == 0 and isinstance(event, MapLive)
                 return is_restart or (isinstance(event, RoundRestored) and event.rounds_kept == kept)
             case ActionType.SAY:
                 return record.state is ActionState.SENT and _is_said(action, event)
-            case ActionType.START:
-                return self.phase is MatchPhase.LIVE
             case _:
                 return self._is_carried_out(record)
 
     def _is_carried_out(self, record: ActionRecord) -> bool:
-        """True if the plugin has the change of an action, where it needs that, and those who leave are gone."""
-        action = record.action
-        leaves = action.steam_id if action.type is ActionType.KICK else action.moves[0]
-        needs_answer = action.type in ROSTER_ACTIONS and self.settings.uses_plugin
-        is_gone = leaves is None or not self._is_here(leaves)
-        return (record.is_answered or not needs_answer) and is_gone and action.type is not ActionType.FORFEIT
+        """True if the state of the match shows that an action is done; False for those that only an event shows."""
+        action, played = record.action, self.current_map
+        match action.type:
+            case ActionType.PAUSE:
+                # Before it is sent, it is another pause, which players may be able to lift.
+                return record.state is ActionState.SENT and played.has_pause and played.round_number is None
+            case ActionType.START:
+                return self.phase is MatchPhase.LIVE or self.knife.start is not None
+            case ActionType.KICK:
+                return not self._is_here(action.steam_id)
+            case ActionType.ADD_PLAYER | ActionType.REMOVE_PLAYER | ActionType.REPLACE_PLAYER:
+                leaves, _ = action.moves
+                return (record.is_answered or not self.settings.uses_plugin) and not self._is_here(leaves)
+            case _:
+                return False
 
 
 def _is_said(action: ActionRequest, event: GameEvent) -> bool:

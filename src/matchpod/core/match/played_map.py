@@ -82,7 +82,10 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     round_number: int | None = None
     latest_round: int | None = None
     is_round_unknown: bool = False
-    is_paused: bool = False
+    has_pause: bool = False
+    """Paused until someone lifts the pause, or will be from the next freeze time on."""
+    has_timeout: bool = False
+    """A team has a tactical timeout, or will have it in the next freeze time. It ends by itself."""
     has_final_score: bool = False
     """The last decided round ended the map, by the rules of the match; only the report of the end is missing."""
     names: dict[PlayerId, str] = msgspec.field(default_factory=dict)
@@ -102,6 +105,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     def is_finished(self) -> bool:
         """True if the map is over, even if its end was lost."""
         return self.status is MapStatus.FINISHED
+
+    @property
+    def is_paused(self) -> bool:
+        """True if play is paused in any way, or will be from the next freeze time on."""
+        return self.has_pause or self.has_timeout
 
     @property
     def team_names(self) -> tuple[str | None, str | None]:
@@ -235,7 +243,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case RoundRestored():
                 self._restore(event)
             case Paused() | Unpaused():
-                self.is_paused = isinstance(event, Paused)
+                self._apply_pause(event)
             case MapEnded():
                 self._end(event)
             case _:
@@ -249,8 +257,17 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.team1_side, self.start_side = event.team1_side, None
         self.round_number = None
         self.latest_round = event.rounds_played or None
-        self.is_paused = self.is_round_unknown = self.has_final_score = False
+        self.has_pause = self.has_timeout = self.is_round_unknown = self.has_final_score = False
         self._set_score(event.team1_score, event.team2_score)
+
+    def _apply_pause(self, event: Paused | Unpaused) -> None:
+        is_on = isinstance(event, Paused)
+        if event.is_timeout:
+            self.has_timeout = is_on
+            return
+        self.has_pause = is_on
+        if not (is_on or event.by):  # play has resumed
+            self.has_timeout = False
 
     def _set_team_names(self, team1_name: str | None, team2_name: str | None) -> None:
         """Set both names if at least one is given: those of two statements belong to different teams."""
@@ -291,7 +308,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.status = status
         self.finished_at_ms = at_ms
         self.round_number = None
-        self.is_paused = False
+        self.has_pause = self.has_timeout = False
 
     def _set_score(self, team1: int, team2: int) -> None:
         if self.is_scored:

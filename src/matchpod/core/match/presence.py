@@ -102,6 +102,11 @@ class Presence(msgspec.Struct, kw_only=True):
         """True for a human whose numbers are not those of a player: unlisted, a spectator or a coach."""
         return not self.roster.is_counted(player_id) and is_human(player_id)
 
+    def user_id_of(self, player_id: PlayerId) -> int:
+        """Return the newest user id of a person on the server; if doubtful, another person may have it by now."""
+        known = self.connected.get(player_id) or self.guests.get(player_id)
+        return self.turned_away.get(player_id, UNKNOWN_USER_ID) if known is None else known.user_id
+
     @property
     def awaited(self) -> tuple[PlayerId, ...]:
         """The listed players without whom play does not begin, in roster order."""

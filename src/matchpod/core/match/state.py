@@ -73,6 +73,11 @@ class MatchState(msgspec.Struct, kw_only=True):
         return self.presence.roster
 
     @property
+    def is_plugin_list_outdated(self) -> bool:
+        """True if the match plugin's list of people, as sent at creation, is not that of today."""
+        return self.settings.uses_plugin and self.roster.roles != Roster.of(self.settings).roles
+
+    @property
     def map_number(self) -> int:
         """The number of the current or next map; of the last map after the match is over."""
         has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER

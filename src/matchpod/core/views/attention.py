@@ -50,7 +50,7 @@ class Signals(msgspec.Struct):
     """What a match's log says to admins: pauses and calls for an admin, in the time of our clock."""
 
     paused_ms: int | None = None
-    """Since when it is paused."""
+    """Since when a pause lasts that does not end by itself."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
 
@@ -59,6 +59,8 @@ class Signals(msgspec.Struct):
         for event in events:
             if type(event) not in _SIGNALS:  # nearly all of them: this runs for every line of the log
                 continue
+            if isinstance(event, Paused | Unpaused) and event.is_timeout:
+                continue  # it ends by itself
             if isinstance(event, Paused):
                 self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
             elif isinstance(event, ChatMessage):

@@ -190,7 +190,7 @@ class Ingest:
         self._metrics = metrics
         metrics.log_refused.preset((*_REFUSED.values(), "too_large", "too_fast"))
         metrics.reports.preset((EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS))
-        self._report_url = urls.reports
+        self._urls = urls
         tokens_of = partial(_Tokens, db=db, vault=vault, live=live, regions=regions, limit=limits.max_tokens)
         self._log_tokens = tokens_of(servers.by_log_token)
         self._report_tokens = tokens_of(servers.by_report_token)
@@ -282,7 +282,7 @@ class Ingest:
             matchzy_match(
                 settings,
                 match_id=row.plugin_match_id,
-                log_url=self._report_url,
+                log_url=self._urls.of(row.region).reports,
                 log_header_name=TOKEN_HEADER,
                 log_header_value=token,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -14,9 +15,14 @@ MATCH_PATH: Final = "/ingest/match"
 
 
 class IngestUrls(msgspec.Struct, frozen=True):
-    """The ingest URLs below a base URL."""
+    """The ingest URLs below a base URL; `of_regions` are the bases of regions that have another one."""
 
     base: str
+    of_regions: Mapping[str, str] = {}
+
+    def of(self, region: str) -> IngestUrls:
+        """Return the URLs for the game servers of a region."""
+        return IngestUrls(self.of_regions.get(region, self.base))
 
     def logs(self, log_token: str) -> str:
         """Where a server posts its log."""

@@ -85,9 +85,13 @@ def action_body(content: ActionRequest | ActionAnswer | str) -> bytes:
     return msgspec.json.encode({"action": content})
 
 
-def read_action_body(body: bytes, content: type[T]) -> T:
-    """Decode the body of an entry about an action."""
-    return msgspec.json.decode(body, type=dict[str, content])["action"]  # type: ignore[valid-type]
+def read_action_body(body: bytes, content: type[T]) -> T | None:
+    """Decode the body of an entry about an action; None if it is not of this version, which may not know the action."""
+    try:
+        found: dict[str, T] = msgspec.json.decode(body, type=dict[str, content])  # type: ignore[valid-type]
+    except msgspec.DecodeError:
+        return None
+    return found.get("action")
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:

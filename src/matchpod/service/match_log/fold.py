@@ -201,12 +201,8 @@ class Fold(msgspec.Struct):
                 self.reader.mark_resumed(entry.received_ms)
             case EntryKind.CONFIGURING | EntryKind.CONFIGURED:
                 self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
-            case EntryKind.ACTION:
-                return self.reader.request_action(read_action_body(entry.body, ActionRequest), entry.received_ms)
-            case EntryKind.ACTION_SENT:
-                self.reader.match.note_action_sent(read_action_body(entry.body, str))
-            case EntryKind.ACTION_ANSWERED:
-                return self.reader.answer_action(read_action_body(entry.body, ActionAnswer), entry.received_ms)
+            case EntryKind.ACTION | EntryKind.ACTION_SENT | EntryKind.ACTION_ANSWERED:
+                return self._apply_action(entry)
             case EntryKind.OVER_QUOTA:
                 self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
             case EntryKind.PREPARED | EntryKind.OBSERVED:
@@ -215,6 +211,19 @@ class Fold(msgspec.Struct):
                 return self.reader.lose_entry(entry.body, entry.received_ms)
             case _:
                 return self._read(entry)
+        return ReadResult([], [])
+
+    def _apply_action(self, entry: RawEntry) -> ReadResult:
+        """Apply an entry about an action; one that a later version wrote, and that cannot be read, changes nothing."""
+        match entry.kind:
+            case EntryKind.ACTION if (action := read_action_body(entry.body, ActionRequest)) is not None:
+                return self.reader.request_action(action, entry.received_ms)
+            case EntryKind.ACTION_SENT if (action_id := read_action_body(entry.body, str)) is not None:
+                self.reader.match.note_action_sent(action_id)
+            case EntryKind.ACTION_ANSWERED if (answer := read_action_body(entry.body, ActionAnswer)) is not None:
+                return self.reader.answer_action(answer, entry.received_ms)
+            case _:
+                pass
         return ReadResult([], [])
 
     def advance(self, now_ms: int) -> ReadResult:

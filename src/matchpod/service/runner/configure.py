@@ -69,7 +69,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
     await wait_for_answer(line)
     tokens = deps.tokens_of(lease.row)
-    url = deps.ingest.logs(tokens.log)
+    url = deps.urls_of(lease.row).logs(tokens.log)
     if await _is_configured(lease, deps, line):
         await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
         return
@@ -290,7 +290,9 @@ async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
 
 
 async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, token: str) -> None:
-    load = console_commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=token)
+    load = console_commands.load_match_command(
+        deps.urls_of(lease.row).match, header_name=TOKEN_HEADER, header_value=token
+    )
     answer = ""
     with suppress(ConsoleLostError):  # the plugin may load the map right away
         answer = await line.run(load, timeout_s=PLUGIN_S)
@@ -337,7 +339,7 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
     return (
         match_commands.uses_plugin_match(settings)
         and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
-        and await _is_registered(line, deps.ingest.logs(deps.tokens_of(row).log))
+        and await _is_registered(line, deps.urls_of(row).logs(deps.tokens_of(row).log))
         and await _has_plugin_match(line, row.plugin_match_id)
         and (is_prepared or not await wrong_settings(line, settings))
     )
@@ -355,9 +357,9 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
                     break
                 await asyncio.sleep(pause_s)
     except TimeoutError as exc:
-        missing = "no log post arrived; can the server reach our public address?"
+        missing = "no log post arrived; can the server reach our log URL?"
         raise ConfigurationError(missing, Failure.LOG_MISSING) from exc
-    shots_url = deps.ingest.shots(deps.tokens_of(row).report)
+    shots_url = deps.urls_of(row).shots(deps.tokens_of(row).report)
     await line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, shots_url))
 
 

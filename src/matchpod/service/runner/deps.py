@@ -64,6 +64,10 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
         """The game settings of a server, including its password."""
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
 
+    def urls_of(self, row: ServerRow) -> IngestUrls:
+        """Where a server and its plugins post and fetch."""
+        return self.ingest.of(row.region)
+
     def tokens_of(self, row: ServerRow) -> IngestTokens:
         return open_tokens(row, self.vault)
 

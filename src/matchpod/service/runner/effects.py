@@ -48,9 +48,6 @@ MAX_QUEUED: Final = 256
 TRIES: Final = 5
 """Attempts to execute a command."""
 
-RETRY_S: Final = 1.0
-"""Pause between two attempts: a lost console is back after a second, unless the server is loading a map."""
-
 MAP_LOAD_S: Final = 120.0
 """Time limit of a map load at the speed of a real server: a large workshop map on a slow disk."""
 
@@ -68,9 +65,6 @@ MIN_START_S: Final = 60.0
 
 PLUGIN_LOADS_AFTER: Final = 3
 """The plugin changes the map itself; if it has not done so by this many requests of the rules, we do."""
-
-REFUSED_AGAIN_S: Final = 5.0
-"""Pause before an action is sent again that the plugin refused for now: halftime lasts 20 s."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 
@@ -110,19 +104,19 @@ class EffectExecutor:
         self._settings = deps.settings_of(lease.row)
         self._metrics = deps.metrics
         self._server_id = lease.row.id
-        tokens = deps.tokens_of(lease.row)
-        self._log_url = deps.ingest.logs(tokens.log)
-        self._report_address = (deps.ingest.reports, tokens.report)
-        self._shots_url = deps.ingest.shots(tokens.report)
+        tokens, urls = deps.tokens_of(lease.row), deps.urls_of(lease.row)
+        self._log_url = urls.logs(tokens.log)
+        self._report_address = (urls.reports, tokens.report)
+        self._shots_url = urls.shots(tokens.report)
         self._on_failed = on_failed
         self._region = region
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
         self._append = append
-        self._put_off: asyncio.TimerHandle | None = None
-        self._later: asyncio.TimerHandle | None = None
+        self._timers: dict[Command, asyncio.TimerHandle] = {}
         self._loads_asked = 0
         self._starts_refused = 0
         self._clock = deps.clock
+        self._intervals = deps.intervals
         self._start: tuple[int | None, ...] = ()
         """Identifies the start that was requested last: its map, and since when the match waits for it."""
         self._start_asked_ms = 0
@@ -138,7 +132,7 @@ class EffectExecutor:
     def resume(self, *, put_off_s: float) -> None:
         """Queue what another process may not have finished; repeating settings can be put off."""
         if put_off_s > 0:
-            self._put_off = asyncio.get_running_loop().call_later(put_off_s, self.enqueue, Resume())
+            self._enqueue_later(put_off_s, Resume())
         else:
             self.enqueue(Resume())
         if self._match.phase is MatchPhase.STARTING and match_commands.uses_plugin_match(self._settings):
@@ -147,18 +141,21 @@ class EffectExecutor:
             self.enqueue(StartPlay(self._match.map_number))
         for action_id in self._match.open_actions:
             self.enqueue(SendAction(action_id))
-        for player_id in self._match.presence.turned_away:
-            # Their user id may belong to another player by now.
-            self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
+        if self._match.is_plugin_list_outdated:
+            self.enqueue(SendRoster())
+        presence = self._match.presence
+        for player_id in dict.fromkeys((*presence.turned_away, *presence.connected, *presence.guests)):
+            if presence.is_unlisted(player_id):
+                # Their user id may belong to another player by now.
+                self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
 
     async def run(self) -> None:
         """Execute queued commands until cancelled, or until the server is at fault."""
         try:
             await self._run()
         finally:
-            for handle in (self._put_off, self._later):
-                if handle is not None:
-                    handle.cancel()
+            for timer in self._timers.values():
+                timer.cancel()
 
     async def _run(self) -> None:
         while True:
@@ -177,7 +174,18 @@ class EffectExecutor:
                     # One failure is normal: a map load closes console connections.
                     level = logging.WARNING if attempt + 1 == TRIES else logging.DEBUG
                     _log.log(level, "console command failed", extra={**self._about(command), "error": str(exc)})
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._intervals.retry_s)
+            else:
+                # A map load takes longer than the attempts: between two maps is when players are replaced.
+                if isinstance(command, SendAction) and self._match.open_action(command.action_id) is not None:
+                    self._enqueue_later(self._intervals.action_again_s, command)
+
+    def _enqueue_later(self, after_s: float, command: Command) -> None:
+        self._timers[command] = asyncio.get_running_loop().call_later(after_s, self._enqueue_due, command)
+
+    def _enqueue_due(self, command: Command) -> None:
+        self._timers.pop(command, None)
+        self.enqueue(command)
 
     async def _execute(self, command: Command) -> None:
         match command:
@@ -194,7 +202,7 @@ class EffectExecutor:
             case SendAction():
                 await self._send_action(command)
             case SendRoster():
-                await self._line.run_all(roster_commands(self._settings, self._match.roster))
+                await self._send_roster()
             case EndMatch() | CancelMatch():
                 pass  # the run step ends the match
             case _:
@@ -223,8 +231,10 @@ class EffectExecutor:
         if commands or action.type is ActionType.KICK:
             await self._line.run(console_commands.STATUS_JSON)  # a console that is lost has not been sent the action
         await self._append(EntryKind.ACTION_SENT, action_body(action.id))
-        if action.type is ActionType.KICK:
-            await self._kick(Kick(action.steam_id or "", UNKNOWN_USER_ID, KICKED_BY_ADMIN))
+        if action.type is ActionType.KICK and action.steam_id is not None:
+            presence = self._match.presence
+            user_id = UNKNOWN_USER_ID if presence.is_doubtful else presence.user_id_of(action.steam_id)
+            await self._kick(Kick(action.steam_id, user_id, KICKED_BY_ADMIN))
         if not commands:
             return
         answers = await self._line.run_all(commands)
@@ -233,8 +243,15 @@ class EffectExecutor:
         answer = ActionAnswer(action_id=action.id, verdict=found.verdict, detail=found.detail)
         await self._append(EntryKind.ACTION_ANSWERED, action_body(answer))
         if found.verdict is ServerVerdict.LATER:
-            self._later = asyncio.get_running_loop().call_later(REFUSED_AGAIN_S, self.enqueue, send)
-        _log.info("action sent", extra={**self._about(send), "action": action.type.value, "verdict": found.verdict})
+            self._enqueue_later(self._intervals.action_again_s, send)
+        about = {**self._about(send), "action_id": action.id, "action": action.type.value}
+        _log.info("action sent", extra={**about, "verdict": found.verdict})
+
+    async def _send_roster(self) -> None:
+        """List in the plugin whom actions have added, except by those that will do so themselves."""
+        unlisted = [record.action.moves[1] for record in self._match.unanswered_actions()]
+        commands = roster_commands(self._settings, self._match.roster, but=unlisted)
+        await self._line.run_all(commands)
 
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
@@ -249,12 +266,16 @@ class EffectExecutor:
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
-        """Join `status` (no player ids) and `status_json` (no user ids) by name; None unless the name is unique."""
+        """Join `status` (no player ids) and `status_json` (no user ids) by name.
+
+        Of several people with this name it is the one with the user id that the log had; None if no one has it.
+        """
         clients = await self._line.ask(console_commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
         players = await self._line.ask(console_commands.STATUS, parse_status)
-        rows = [row.user_id for row in players if not row.is_bot and row.name in named]
-        return rows[0] if len(rows) == 1 else None
+        found = [row.user_id for row in players if not row.is_bot and row.name in named]
+        known = self._match.presence.user_id_of(kick.player_id)
+        return found[0] if len(found) == 1 else next((user_id for user_id in found if user_id == known), None)
 
     async def _start_play(self, start: StartPlay) -> None:
         if self._match.phase is not MatchPhase.STARTING or self._match.map_number != start.map_number:

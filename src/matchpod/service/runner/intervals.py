@@ -67,6 +67,14 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """The longest such time: players who joined while no process drove the match must be known before deadlines fire
     again (CATCH_UP_MS)."""
 
+    # --- effects ---
+
+    retry_s: float = 1.0
+    """Pause between two attempts at a command: a lost console is back after a second, unless a map is loading."""
+    action_again_s: float = 5.0
+    """Pause before an action is sent again that the plugin refused for now, or that no attempt could send: halftime
+    lasts 20 s, and loading a map may take as long."""
+
     # --- liveness probe ---
 
     probe_s: float = 2.5

@@ -76,7 +76,7 @@ class LivenessProbe:
         self._line = line
         self._fold = fold
         self._match = fold.match
-        self._log_url = deps.ingest.logs(deps.tokens_of(lease.row).log)
+        self._log_url = deps.urls_of(lease.row).logs(deps.tokens_of(lease.row).log)
         self._on_lost = on_lost
         self._on_failed = on_failed
         self._alive_ms = deps.clock.now_ms()

@@ -53,6 +53,8 @@ class MachineFaults:
     def __init__(self, first_pause_ms: int = FIRST_PAUSE_MS) -> None:
         self._first_pause_ms = first_pause_ms
         self._pauses: dict[str, _Pause] = {}
+        self.cleared: set[str] = set()
+        """Regions whose machine is not at fault any more, until their waiting matches are woken."""
 
     def is_known(self, region: str) -> bool:
         """True if the machine could start no server in the region when it was last tried."""
@@ -84,4 +86,5 @@ class MachineFaults:
 
     def clear(self, region: str) -> None:
         """Record that the machine is not at fault any more."""
-        self._pauses.pop(region, None)
+        if self._pauses.pop(region, None) is not None:
+            self.cleared.add(region)

@@ -18,6 +18,7 @@ import msgspec
 from matchpod.core.effects import CancelReason
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.failures import Failure
+from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.outcome import Outcome
 from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
@@ -467,12 +468,17 @@ class _Runner:
             self._action_rows = {known.id: known for known in found}
         rows, statements, events = self._action_rows, [], []
         for change in new:
-            known, record = rows.get(change.action_id), self._match.actions.get(change.action_id)
-            if known is None or record is None or not change.is_after(known.state, known.detail):
+            known = rows.get(change.action_id)
+            if known is None or not change.is_after(known.state, known.detail):
                 continue
             rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
             statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
-            events.append(action_changed(row, record.action, change.state, detail=change.detail, at_ms=now_ms))
+            # The match has no record of requests beyond its limit of actions.
+            action = msgspec.json.decode(known.request, type=ActionRequest)
+            events.append(action_changed(row, action, change.state, detail=change.detail, at_ms=now_ms))
+            if change.state.is_final:
+                about = self._about(action_id=action.id, action=action.type.value, detail=change.detail or "")
+                _log.info("action done" if change.state is ActionState.DONE else "action failed", extra=about)
         return [servers.check_fence(row.id, row.fence), *statements] if statements else [], events
 
     def _snapshot(self) -> snapshots.Snapshot:

@@ -282,7 +282,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         game_mode=game_mode,
         rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
         players=settings.roster,
-        environment={DETECTIONS_VARIABLE: deps.ingest.anticheat(deps.tokens_of(row).report)},
+        environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
     )
     lease.check()
     server = await region.fleet.allocate(order)

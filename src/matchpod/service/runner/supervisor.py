@@ -476,6 +476,10 @@ class Supervisor:
             await self._deps.db.write([servers.wake_region(code, self._deps.clock.now_ms())])
             self._healed.discard(code)
             self._woken.set()
+        for code in tuple(self._deps.machine_faults.cleared):
+            await self._deps.db.write([waiting_matches.wake_with_server(code, self._deps.clock.now_ms())])
+            self._deps.machine_faults.cleared.discard(code)
+            self._woken.set()
         for region, capacity in await self._deps.regions.capacities():
             now_ms = self._deps.clock.now_ms()
             is_unusable = region.fleet.fault is not None or self._deps.machine_faults.is_paused(region.code, now_ms)

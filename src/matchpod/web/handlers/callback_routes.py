@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
-from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
+from matchpod.core.errors import CallbackWaitingError
 from matchpod.core.requests.callback_query import read_callbacks_query
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
-from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.reading.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
-from matchpod.web.endpoint import Call, Endpoint, Site, Tag
-from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
+from matchpod.web.endpoint import Call, Endpoint, Site, api_act, api_read
 from matchpod.web.handlers import parameters, use_cases
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import private_json
 
 _SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
-_reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
-_sending: Final = partial(Endpoint, method="POST", tag=Tag.API, access=Scope.SERVERS_WRITE, roles=MANAGERS)
 
 
 async def _redeliver_given_up(site: Site, call: Call) -> Response:
@@ -27,7 +22,7 @@ async def _redeliver_given_up(site: Site, call: Call) -> Response:
 
 
 CALLBACKS: Final[tuple[Endpoint, ...]] = (
-    _reading(
+    api_read(
         path="/api/v1/callbacks",
         name="listCallbacks",
         summary="List callbacks",
@@ -35,10 +30,9 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.CALLBACKS_LIST,
         returns=CallbacksPage,
         links=("getListedCallback",),
-        errors=WITH_KEY,
         handler=use_cases.view(lambda services: services.callbacks.list, read_callbacks_query),
     ),
-    _reading(
+    api_read(
         path="/api/v1/callbacks/{id}",
         name="getCallback",
         summary="Get a callback and its attempts",
@@ -46,10 +40,9 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.CALLBACK_ID,),
         returns=CallbackDetail,
         links=("redeliverCallback",),
-        errors=(*WITH_KEY, NotFoundError),
         handler=use_cases.view(lambda services: services.callbacks.get),
     ),
-    _sending(
+    api_act(
         path="/api/v1/callbacks/{id}/redeliver",
         name="redeliverCallback",
         summary="Send a callback again",
@@ -57,10 +50,10 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.CALLBACK_ID,),
         returns=CallbackItem,
         links=("getCallback",),
-        errors=(*WITH_KEY, NotFoundError, CallbackWaitingError),
+        errors=(CallbackWaitingError,),
         handler=use_cases.view(lambda services: services.callbacks.redeliver),
     ),
-    _sending(
+    api_act(
         path="/api/v1/callbacks/redeliver",
         name="redeliverCallbacks",
         summary="Send given-up callbacks again",
@@ -68,7 +61,6 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         body="RedeliverCallbacks",
         returns=Redelivery,
-        errors=(*WITH_KEY, PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=_redeliver_given_up,
     ),
 )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 import msgspec
 
-from matchpod.core.errors import NotFoundError
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import history_query
-from matchpod.service.identity.principals import Scope
 from matchpod.service.reading import history_views as views
 from matchpod.web import event_streams
-from matchpod.web.endpoint import Endpoint, Tag
-from matchpod.web.errors import WITH_KEY
+from matchpod.web.endpoint import Endpoint, api_read
 from matchpod.web.handlers import parameters, use_cases
 from matchpod.web.http.responses import EVENT_STREAM
-
-_reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
 
 
 def _has_ended(view: views.MapDetail | views.RoundsView | views.LeaderboardView | views.SeriesDetail) -> bool:
@@ -26,7 +20,7 @@ def _has_ended(view: views.MapDetail | views.RoundsView | views.LeaderboardView 
     return view.status in (MapStatus.FINISHED, MapStatus.CANCELLED)
 
 
-_GET_MAP: Final = _reading(
+_GET_MAP: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}",
     name="getMap",
     summary="Get a map and its players",
@@ -35,10 +29,9 @@ _GET_MAP: Final = _reading(
     returns=views.MapDetail,
     has_etag=True,
     links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
-    errors=(*WITH_KEY, NotFoundError),
     handler=use_cases.view(lambda services: services.history.map, has_ended=_has_ended),
 )
-_GET_ROUNDS: Final = _reading(
+_GET_ROUNDS: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/rounds",
     name="getMapRounds",
     summary="Get the rounds of a map",
@@ -47,10 +40,9 @@ _GET_ROUNDS: Final = _reading(
     parameters=(parameters.MAP_ID,),
     returns=views.RoundsView,
     has_etag=True,
-    errors=(*WITH_KEY, NotFoundError),
     handler=use_cases.view(lambda services: services.history.rounds, has_ended=_has_ended),
 )
-_GET_EVENTS: Final = _reading(
+_GET_EVENTS: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/events",
     name="getMapEvents",
     summary="Poll the timeline of a map",
@@ -58,10 +50,9 @@ _GET_EVENTS: Final = _reading(
     "every item exactly once. A restored round is an item too and removes no earlier item.",
     parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
     returns=views.EventsPage,
-    errors=(*WITH_KEY, NotFoundError),
     handler=use_cases.view(lambda services: services.history.events, history_query.read_events_query),
 )
-_STREAM_MAP: Final = _reading(
+_STREAM_MAP: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/events/stream",
     name="streamMapEvents",
     summary="Follow the timeline of a map",
@@ -69,13 +60,11 @@ _STREAM_MAP: Final = _reading(
     "The stream ends with the match; if nothing is left to send, the status is 204.",
     parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
     content_type=EVENT_STREAM,
-    errors=(*WITH_KEY, NotFoundError),
     handler=event_streams.map_stream,
 )
 
 
 def _alias(endpoint: Endpoint, path: str) -> Endpoint:
-    """Return the same endpoint at another path."""
     return msgspec.structs.replace(
         endpoint,
         path=path,
@@ -87,7 +76,7 @@ def _alias(endpoint: Endpoint, path: str) -> Endpoint:
 
 
 HISTORY: Final[tuple[Endpoint, ...]] = (
-    _reading(
+    api_read(
         path="/api/v1/cs2/series",
         name="listSeries",
         summary="List series",
@@ -95,10 +84,9 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.SERIES_LIST,
         returns=views.SeriesPage,
         links=("getListedSeries",),
-        errors=WITH_KEY,
         handler=use_cases.view(lambda services: services.history.series_list, history_query.read_series_query),
     ),
-    _reading(
+    api_read(
         path="/api/v1/cs2/series/{seriesId}",
         name="getSeries",
         summary="Get a series and its maps",
@@ -107,10 +95,9 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         returns=views.SeriesDetail,
         has_etag=True,
         links=("getMapOfSeries",),
-        errors=(*WITH_KEY, NotFoundError),
         handler=use_cases.view(lambda services: services.history.series, has_ended=_has_ended),
     ),
-    _reading(
+    api_read(
         path="/api/v1/cs2/servers/{serverId}/series",
         name="listServerSeries",
         summary="List the series of a server",
@@ -118,10 +105,9 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
         returns=views.SeriesPage,
         links=("getListedSeries",),
-        errors=(*WITH_KEY, NotFoundError),
         handler=use_cases.view(lambda services: services.history.server_series, history_query.read_server_series_query),
     ),
-    _reading(
+    api_read(
         path="/api/v1/cs2/matches",
         name="listMaps",
         summary="List maps",
@@ -130,7 +116,6 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.MAPS_LIST,
         returns=views.MapsPage,
         links=("getListedMap",),
-        errors=WITH_KEY,
         handler=use_cases.view(lambda services: services.history.maps, history_query.read_maps_query),
     ),
     _GET_MAP,
@@ -138,7 +123,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
     _GET_ROUNDS,
     _GET_EVENTS,
     _alias(_GET_EVENTS, "/api/v1/cs2/maps/{mapId}/events"),
-    _reading(
+    api_read(
         path="/api/v1/cs2/matches/{mapId}/leaderboard",
         name="getMapLeaderboard",
         summary="Get the leaderboard of a map",
@@ -146,14 +131,13 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
         returns=views.LeaderboardView,
         has_etag=True,
-        errors=(*WITH_KEY, NotFoundError),
         handler=use_cases.view(
             lambda services: services.history.leaderboard, history_query.read_leaderboard_query, has_ended=_has_ended
         ),
     ),
     _STREAM_MAP,
     _alias(_STREAM_MAP, "/api/v1/cs2/maps/{mapId}/events/stream"),
-    _reading(
+    api_read(
         path="/api/v1/servers/{id}/stream",
         name="streamServerEvents",
         summary="Follow the timelines of a whole match",
@@ -161,10 +145,9 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         "`mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
         parameters=(parameters.SERVER_ID, *parameters.LAST_EVENT_OF_SERVER),
         content_type=EVENT_STREAM,
-        errors=(*WITH_KEY, NotFoundError),
         handler=event_streams.server_stream,
     ),
-    _reading(
+    api_read(
         path="/api/v1/stream",
         name="streamOrganizationEvents",
         summary="Follow all matches of your organization",
@@ -173,7 +156,6 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.LAST_EVENT_OF_ORGANIZATION,
         content_type=EVENT_STREAM,
         events="OrganizationEvent",
-        errors=WITH_KEY,
         handler=event_streams.organization_stream,
     ),
 )

@@ -13,7 +13,7 @@ from matchpod.core.errors import InvalidParamsError, UnauthorizedError
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER, Receipt
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.errors import GoneError
-from matchpod.web.handlers.matches import OK_BODY
+from matchpod.web.handlers.use_cases import OK_BODY
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_STORE
 from matchpod.web.request_bodies import read_body
@@ -24,7 +24,6 @@ _NO_MATCH: Final = "This match has ended or does not exist."
 
 
 async def post_log(site: Site, call: Call) -> Response:
-    """Store a piece of a server's log."""
     receipt = await site.services.ingest.store_log(call.params[0], call.scope["headers"], _body(call))
     if receipt is Receipt.UNKNOWN_SENDER:  # a game server stops sending after no other status
         raise GoneError(_NO_MATCH)
@@ -32,17 +31,14 @@ async def post_log(site: Site, call: Call) -> Response:
 
 
 async def post_report(site: Site, call: Call) -> Response:
-    """Store a report of the match plugin."""
     return _response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _report(call)))
 
 
 async def post_detection(site: Site, call: Call) -> Response:
-    """Store a detection of an anti-cheat plugin."""
     return _response(await site.services.ingest.store_detection(call.params[0], _report(call)))
 
 
 async def post_shots(site: Site, call: Call) -> Response:
-    """Store a plugin's count of shots."""
     return _response(await site.services.ingest.store_shots(call.params[0], _report(call)))
 
 

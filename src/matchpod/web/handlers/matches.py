@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
-from msgspec import Meta
 
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
-from matchpod.service.matches import Matches
-from matchpod.web.endpoint import Call, Handler, Site
+from matchpod.web.endpoint import Call, Site
+from matchpod.web.handlers.use_cases import keyed_body
 from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
 from matchpod.web.services import Services
@@ -21,18 +20,8 @@ LOG_TYPE: Final = "text/plain; charset=utf-8"
 _encoder = msgspec.json.Encoder()
 
 
-class Accepted(msgspec.Struct, frozen=True):
-    """The body of a successful request without other results."""
-
-    ok: Annotated[bool, Meta(description="Always true.")]
-
-
-OK_BODY = _encoder.encode(Accepted(ok=True))
-
-
 async def create(site: Site, call: Call) -> Response:
-    key = call.single_header(b"idempotency-key")
-    body = await call.read_body(site.services.limits.max_body_bytes)
+    key, body = await keyed_body(site, call)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
     creation = await site.services.matches.create(call.caller, body, key, caller=caller)
     return private_json(creation.server, 201, is_replayed=creation.is_replayed)
@@ -63,27 +52,10 @@ async def log_response(
     )
 
 
-def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handler:
-    """Return a handler that does something to the match on a server; a request body is ignored."""
-
-    async def handle(site: Site, call: Call) -> Response:
-        await perform(site.services.matches, call.caller, call.params[0])
-        return Response(OK_BODY, headers=NO_STORE)
-
-    return handle
-
-
 async def rule(site: Site, call: Call) -> Response:
-    """Rule on the match of a server that has ended."""
-    key = call.single_header(b"idempotency-key")
-    body = await call.read_body(site.services.limits.max_body_bytes)
+    key, body = await keyed_body(site, call)
     ruling, is_replayed = await site.services.rulings.rule(call.caller, call.params[0], body, key)
     return private_json(ruling, 201, is_replayed=is_replayed)
-
-
-async def withdraw_ruling(site: Site, call: Call) -> Response:
-    await site.services.rulings.withdraw(call.caller, call.params[0])
-    return Response(OK_BODY, headers=NO_STORE)
 
 
 async def list_regions(site: Site, _: Call) -> Response:

@@ -64,12 +64,10 @@ async def metrics(site: Site, _: Call) -> Response:
 
 
 async def openapi(site: Site, _: Call) -> Response:
-    """Return the OpenAPI document for callers."""
     return Response(site.openapi(), headers=NO_CACHE, is_shared=True)
 
 
 async def internal_openapi(site: Site, _: Call) -> Response:
-    """Return the OpenAPI document for game servers and operators."""
     return Response(site.internal_openapi(), headers=NO_CACHE, is_shared=True)
 
 
@@ -81,7 +79,6 @@ async def docs(site: Site, call: Call) -> Response:
 
 
 async def docs_asset(site: Site, call: Call) -> Response:
-    """Return a file of the documentation page."""
     page = site.pages.get(call.params[0])
     if page is None:
         raise NotFoundError("There is no such file.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,119 +20,96 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.service.ingest import posts as ingest
 from matchpod.service.request_keys import MAX_IDEMPOTENCY_KEY
 from matchpod.web import event_streams
-from matchpod.web.endpoint import Parameter
+from matchpod.web.endpoint import KEY_HEADER, Parameter
 from matchpod.web.handlers import ops
 
 _UUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
-_SERVER_ID: Final[dict[str, object]] = {
-    "type": "string",
-    "pattern": f"^{history_query.SERVER_ID}$",
-    "example": "srv_01hf7yat000000000000000000",
-}
-_DATE_FORMS: Final = (
-    "ISO 8601: `2026-09-21`, or with a time, as in `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
-    "`2026-09-21T14:30:00.123+02:00`. Zones are `Z`, `+02:00`, `+0200` and `+02`; the default is UTC."
-)
 
-SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
-SERVER_OF_SERIES: Final = Parameter(name="serverId", place="path", text="The server.", schema=_SERVER_ID)
-ACTION_ID: Final = Parameter(
-    name="actionId",
-    place="path",
-    text="The `actionId`.",
-    schema={
-        "type": "string",
-        "pattern": f"^{action_request.ACTION_ID}$",
-        "example": "action_01hf7yat000000000000000000",
-    },
-)
-CALLBACK_ID: Final = Parameter(
-    name="id",
-    place="path",
-    text="The `id` of the callback.",
-    schema={
-        "type": "string",
-        "pattern": f"^{callback_query.CALLBACK_ID}$",
-        "example": "msg_01hf7yat000000000000000000",
-    },
-)
-MAP_ID: Final = Parameter(
-    name="mapId",
-    place="path",
-    text="The `id` of the map.",
-    schema={"type": "string", "format": "uuid", "example": "3f1c0a52-6c1e-5b7a-9d3e-0123456789ab"},
-)
-SERIES_ID: Final = Parameter(
-    name="seriesId",
-    place="path",
-    text="The `seriesId` or the `id` of the series.",
-    schema={
-        "type": "string",
-        "pattern": f"^(ser_[0-9A-Za-z_-]{{1,60}}|{_UUID})$",
-        "example": "ser_01hf7yat000000000000000000",
-    },
-)
-EXTERNAL_MATCH_ID: Final = Parameter(
-    name="externalMatchId",
-    place="path",
-    text="The id given at creation, percent-encoded: it may contain slashes and any other character.",
-    schema={"type": "string", "minLength": 1, "maxLength": MAX_EXTERNAL_ID, "pattern": NO_CONTROL},
-)
-IDEMPOTENCY_KEY: Final = Parameter(
-    name="Idempotency-Key",
-    place="header",
-    text="A repeated key with the same body returns the same for 24 hours and does nothing again; the response then has"
-    " the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may have been carried"
-    " out: repeat it with the same key. Two different keys in one request are rejected.",
-    schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
-    is_required=False,
-)
-RULING_KEY: Final = replace(
-    IDEMPOTENCY_KEY,
-    text="A repeated key with the same body returns the same ruling for 24 hours and makes no other one. Keys count per"
-    " match. Two different keys in one request are rejected.",
-)
-TRACEPARENT: Final = Parameter(
-    name="traceparent",
-    place="header",
-    text="The trace that the match belongs to (W3C Trace Context). Its callbacks continue this trace. An invalid one is"
-    " ignored.",
-    schema={"type": "string", "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
-    is_required=False,
-)
-IF_NONE_MATCH: Final = Parameter(
-    name="If-None-Match",
-    place="header",
-    text="The `ETag` of an earlier response: if it is still current, the status is 304.",
-    schema={"type": "string"},
-    is_required=False,
-)
-TOKEN: Final = Parameter(
-    name="token",
-    place="path",
-    text="The token of the match that the game server was configured with.",
-    schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
-)
-TOKEN_HEADER: Final = replace(TOKEN, name=ingest.TOKEN_HEADER, place="header")
-FILE: Final = Parameter(
-    name="file",
-    place="path",
-    text="The name of the file.",
-    schema={"type": "string", "enum": ["docs.css", "docs.js"]},
-)
+def _path(name: str, text: str, schema: dict[str, object]) -> Parameter:
+    return Parameter(name=name, place="path", text=text, schema=schema)
 
-# --- lists --------------------------------------------------------------------------------------------------------
+
+def _header(name: str, text: str, schema: dict[str, object]) -> Parameter:
+    return Parameter(name=name, place="header", text=text, schema=schema, is_required=False)
 
 
 def _query(name: str, text: str, schema: dict[str, object]) -> Parameter:
     return Parameter(name=name, place="query", text=text, schema=schema, is_required=False)
 
 
+def _id(pattern: str, prefix: str) -> dict[str, object]:
+    return {"type": "string", "pattern": f"^{pattern}$", "example": f"{prefix}_01hf7yat000000000000000000"}
+
+
+def _text(max_length: int, pattern: str = NO_CONTROL) -> dict[str, object]:
+    return {"type": "string", "minLength": 1, "maxLength": max_length, "pattern": pattern}
+
+
+def _one_of(values: Iterable[str]) -> dict[str, object]:
+    return {"type": "string", "enum": [*values]}
+
+
 def _integer(at_least: int, at_most: int | None = None, default: int | None = None) -> dict[str, object]:
     bounds = {"minimum": at_least, "maximum": at_most, "default": default}
     return {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
 
+
+_SERVER_ID: Final = _id(history_query.SERVER_ID, "srv")
+_DATE_FORMS: Final = (
+    "ISO 8601: `2026-09-21`, or with a time, as in `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
+    "`2026-09-21T14:30:00.123+02:00`. Zones are `Z`, `+02:00`, `+0200` and `+02`; the default is UTC."
+)
+
+SERVER_ID: Final = _path("id", "The `serverId`.", _SERVER_ID)
+SERVER_OF_SERIES: Final = _path("serverId", "The server.", _SERVER_ID)
+ACTION_ID: Final = _path("actionId", "The `actionId`.", _id(action_request.ACTION_ID, "action"))
+CALLBACK_ID: Final = _path("id", "The `id` of the callback.", _id(callback_query.CALLBACK_ID, "msg"))
+MAP_ID: Final = _path(
+    "mapId",
+    "The `id` of the map.",
+    {"type": "string", "format": "uuid", "example": "3f1c0a52-6c1e-5b7a-9d3e-0123456789ab"},
+)
+SERIES_ID: Final = _path(
+    "seriesId", "The `seriesId` or the `id` of the series.", _id(f"(ser_[0-9A-Za-z_-]{{1,60}}|{_UUID})", "ser")
+)
+EXTERNAL_MATCH_ID: Final = _path(
+    "externalMatchId",
+    "The id given at creation, percent-encoded: it may contain slashes and any other character.",
+    _text(MAX_EXTERNAL_ID),
+)
+IDEMPOTENCY_KEY: Final = _header(
+    KEY_HEADER,
+    "A repeated key with the same body returns the same for 24 hours and does nothing again; the response then has"
+    " the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may have been carried"
+    " out: repeat it with the same key. Two different keys in one request are rejected.",
+    _text(MAX_IDEMPOTENCY_KEY, "^[!-~]+$"),
+)
+RULING_KEY: Final = replace(
+    IDEMPOTENCY_KEY,
+    text="A repeated key with the same body returns the same ruling for 24 hours and makes no other one. Keys count per"
+    " match. Two different keys in one request are rejected.",
+)
+TRACEPARENT: Final = _header(
+    "traceparent",
+    "The trace that the match belongs to (W3C Trace Context). Its callbacks continue this trace. An invalid one is"
+    " ignored.",
+    {"type": "string", "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+)
+IF_NONE_MATCH: Final = _header(
+    "If-None-Match",
+    "The `ETag` of an earlier response: if it is still current, the status is 304.",
+    {"type": "string"},
+)
+TOKEN: Final = _path(
+    "token",
+    "The token of the match that the game server was configured with.",
+    {"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
+)
+TOKEN_HEADER: Final = replace(TOKEN, name=ingest.TOKEN_HEADER, place="header")
+FILE: Final = _path("file", "The name of the file.", _one_of(("docs.css", "docs.js")))
+
+# --- lists --------------------------------------------------------------------------------------------------------
 
 PAGE: Final = _query("page", "The number of the page.", _integer(1, history_query.MAX_PAGE, 1))
 PAGE_SIZE: Final = _query(
@@ -147,13 +125,13 @@ PAGE_SIZE_ALIAS: Final = replace(
     ),
     is_deprecated=True,
 )
-STATUS: Final = _query("status", "Only those with this status.", {"type": "string", "enum": [*MapStatus]})
+STATUS: Final = _query("status", "Only those with this status.", _one_of(MapStatus))
 OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
 MAP_NAME: Final = _query(
     "map",
     "Only maps with this name, as in the list: a workshop map that was played has the name its server reports, such as "
     "`workshop/987654321/de_name`.",
-    {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
+    _text(history_query.MAX_MAP_NAME),
 )
 DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 DATE_TO: Final = _query(
@@ -167,12 +145,7 @@ LABEL: Final = _query(
     f"matches with all of these labels. Of the matches with a label, the newest {MAX_LABELED:,} are listed.",
     {
         "type": "array",
-        "items": {
-            "type": "string",
-            "pattern": f"^{LABEL_NAME}:",
-            "format": "label",
-            "example": "event:finals",
-        },
+        "items": {"type": "string", "pattern": f"^{LABEL_NAME}:", "format": "label", "example": "event:finals"},
         "maxItems": MAX_LABELS,
     },
 )
@@ -187,13 +160,9 @@ CREATED_TO: Final = _query(
 SERVERS_LIST: Final = (
     PAGE,
     PAGE_SIZE,
-    replace(STATUS, schema={"type": "string", "enum": [*ServerStatus]}),
-    _query("phase", "Only those with this phase.", {"type": "string", "enum": [*PublicPhase]}),
-    _query(
-        "region",
-        "Only those in this region.",
-        {"type": "string", "minLength": 1, "maxLength": match_list_query.MAX_REGION, "pattern": NO_CONTROL},
-    ),
+    replace(STATUS, schema=_one_of(ServerStatus)),
+    _query("phase", "Only those with this phase.", _one_of(PublicPhase)),
+    _query("region", "Only those in this region.", _text(match_list_query.MAX_REGION)),
     replace(EXTERNAL_MATCH_ID, place="query", text="Only those created with this id.", is_required=False),
     LABEL,
     CREATED_FROM,
@@ -201,7 +170,7 @@ SERVERS_LIST: Final = (
 )
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, LABEL, DATE_FROM, DATE_TO)
 
-CALLBACK_STATE: Final = _query("state", "Only those in this state.", {"type": "string", "enum": [*CallbackState]})
+CALLBACK_STATE: Final = _query("state", "Only those in this state.", _one_of(CallbackState))
 SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 UNTIL: Final = _query(
     "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE_SCHEMA
@@ -211,7 +180,7 @@ CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTI
 BEFORE: Final = _query(
     "before",
     "Only entries older than the one with this id: the `nextBefore` of the previous response.",
-    {"type": "string", "pattern": f"^{audit_query.AUDIT_ID}$", "example": "act_01hf7yat000000000000000000"},
+    _id(audit_query.AUDIT_ID, "act"),
 )
 AUDIT_LIST: Final = (BEFORE, PAGE_SIZE)
 
@@ -234,7 +203,7 @@ EVENTS_LIMIT: Final = _query(
 SORT_BY: Final = _query(
     "sortBy",
     "The statistic to sort by, highest first.",
-    {"type": "string", "enum": [*LeaderboardSort], "default": LeaderboardSort.KILLS},
+    {**_one_of(LeaderboardSort), "default": LeaderboardSort.KILLS},
 )
 LEADERBOARD_LIMIT: Final = _query(
     "limit", "The maximum number of players.", _integer(1, leaderboard.MAX_LIMIT, leaderboard.DEFAULT_LIMIT)
@@ -252,8 +221,7 @@ _QUERY_TEXT: Final = "The same, for clients that cannot set headers. If both are
 
 
 def _last_event(schema: dict[str, object], default: str = "") -> tuple[Parameter, Parameter]:
-    text = _HEADER_TEXT + default
-    header = Parameter(name=event_streams.HEADER, place="header", text=text, schema=schema, is_required=False)
+    header = _header(event_streams.HEADER, _HEADER_TEXT + default, schema)
     return header, _query(event_streams.QUERY, _QUERY_TEXT, schema)
 
 

@@ -1,15 +1,28 @@
-"""Handlers that only call a use case, and return its view as JSON."""
+"""Handlers that only call a use case, and return its view as JSON, or that it is done."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from matchpod.web.endpoint import Call, Handler, Site
+import msgspec
+from msgspec import Meta
+
+from matchpod.service.identity.principals import Principal
+from matchpod.web.endpoint import KEY_HEADER, Call, Handler, Site
 from matchpod.web.http.responses import Response
-from matchpod.web.json_responses import final_json, private_json
+from matchpod.web.json_responses import NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
 from matchpod.web.services import Services
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The body of a successful request without other results."""
+
+    ok: Annotated[bool, Meta(description="Always true.")]
+
+
+OK_BODY = msgspec.json.encode(Accepted(ok=True))
 
 
 def view(
@@ -29,3 +42,18 @@ def view(
         return private_json(found) if has_ended is None else final_json(call, found, has_ended=has_ended(found))
 
     return handle
+
+
+def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[object]]]) -> Handler:
+    """Return a handler that does something to what the path names; a request body is ignored."""
+
+    async def handle(site: Site, call: Call) -> Response:
+        await use_case(site.services)(call.caller, call.params[0])
+        return Response(OK_BODY, headers=NO_STORE)
+
+    return handle
+
+
+async def keyed_body(site: Site, call: Call) -> tuple[str | None, bytes]:
+    """Return the key of a request that may be repeated, and its body."""
+    return call.single_header(KEY_HEADER.lower().encode()), await call.read_body(site.services.limits.max_body_bytes)

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from matchpod.web.http.trusted_proxies import LOOPBACK_NETWORKS
+
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 RESERVED_PART: Final = 8
@@ -67,6 +69,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     per_address: int | None = None
     pipelined: int = MAX_PIPELINED
+    trusted_proxies: tuple[str, ...] = LOOPBACK_NETWORKS
+    """Their connections do not count for an address; the requests on them count for that of the client."""
     probes: ConnectionLimits | None = None
     """Places besides, which only connections that begin with a probe can take, for one request each. The limits of an
     address then hold for this machine too."""
@@ -139,7 +143,6 @@ class Admission:
         return self._by_address.get(address, 0) >= ADDRESS_EXCESS * self._of_address
 
     def enter(self, address: str | None) -> Seat:
-        """Count a new connection."""
         self.open += 1
         seat = Seat(self, None if self._of_address is None else address)
         if seat.address is not None:
@@ -148,19 +151,30 @@ class Admission:
         return seat
 
     def leave(self, seat: Seat) -> None:
-        """Count a closed connection."""
         self.open -= 1
         self.trust(seat)
 
     def trust(self, seat: Seat) -> None:
         """Stop counting the connection for its address: it is a trusted client's, and one machine may have many."""
         if seat.address is not None:
-            left = self._by_address[seat.address] - 1
-            if left:
-                self._by_address[seat.address] = left
-            else:
-                del self._by_address[seat.address]
+            self.end(seat.address)
             seat.address = None
+
+    def begin(self, address: str) -> bool:
+        """Count a request that a proxy forwards for this address; False if it has too many connections and requests."""
+        count = self._by_address.get(address, 0)
+        if self._of_address is not None and count >= self._of_address:
+            return False
+        self._by_address[address] = count + 1
+        return True
+
+    def end(self, address: str) -> None:
+        """Count a connection or a request of this address no longer."""
+        left = self._by_address[address] - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            del self._by_address[address]
 
     def excess(self, seat: Seat) -> Excess | None:
         """Return why only priority requests are answered on this connection now; None if it is an ordinary one."""

@@ -53,6 +53,8 @@ class ApiConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self.transport: asyncio.Transport
         self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
+        self._proxy: str | None = None
+        """The address of the trusted proxy whose connection this is."""
         self._unparsed_bytes = 0
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._direct_body: bytes | None = None
@@ -73,8 +75,7 @@ class ApiConnection(asyncio.Protocol):
         """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
         self._can_write = asyncio.Event()
         self._can_write.set()
-        self._is_body_paused = False
-        self._is_streaming = False
+        self._is_body_paused = self._is_streaming = False
         self._drops_data = False
         """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
         self._is_half_closed = False
@@ -85,7 +86,9 @@ class ApiConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
+        client = _address(transport, "peername")
+        self._addresses = (client, _address(transport, "sockname"))
+        self._proxy = client[0] if client is not None and self._shared.proxies.has(client[0]) else None
         self._shared.add(self)
         self._deadline_s = self._loop.time() + self._patience.head_s
         self._check_timeouts()
@@ -232,6 +235,9 @@ class ApiConnection(asyncio.Protocol):
         url = httptools.parse_url(target)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
+        client = self._addresses[0]
+        if self._proxy is not None:
+            client = (self._shared.proxies.client(self._proxy, headers), 0)
         return {
             "type": "http",
             "asgi": _ASGI,
@@ -243,7 +249,7 @@ class ApiConnection(asyncio.Protocol):
             "query_string": url.query or b"",
             "root_path": "",
             "headers": headers,
-            "client": self._addresses[0],
+            "client": client,
             "server": self._addresses[1],
             "extensions": {CONNECTION: self},
         }
@@ -315,12 +321,14 @@ class ApiConnection(asyncio.Protocol):
         task.add_done_callback(self._shared.tasks.discard)
 
     async def _run(self, exchange: Exchange) -> None:
+        scope, shared = exchange.scope, self._shared
         try:
-            error = None if self.seat.is_ordinary else self._shared.rejection(self.seat, exchange.scope["path"])
-            if error is None:
-                await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+            error = None if self.seat.is_ordinary else shared.rejection(self.seat, scope["path"])
+            if error is None and self._proxy is not None:
+                with shared.of_client(self.seat, scope["client"][0], scope["path"]) as error:
+                    await self._respond(exchange, error)
             else:
-                await self._send_error(exchange, error)
+                await self._respond(exchange, error)
         except Exception:  # noqa: BLE001 - an application must not end the server
             _log.exception("application failed")
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
@@ -330,6 +338,12 @@ class ApiConnection(asyncio.Protocol):
         else:
             self._write_error(HttpError("Internal error.", INTERNAL_ERROR))
             self.transport.close()
+
+    async def _respond(self, exchange: Exchange, error: HttpError | None) -> None:
+        if error is None:
+            await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+        else:
+            await self._send_error(exchange, error)
 
     def exchange_completed(self) -> None:
         """Answer the next request, wait for one, or close the connection."""
@@ -384,12 +398,10 @@ class ApiConnection(asyncio.Protocol):
         self.transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has read enough of what was sent."""
         if not self._can_write.is_set():
             await self._can_write.wait()
 
     def pause_body(self) -> None:
-        """Stop reading from the client."""
         if not self._is_body_paused:
             self._is_body_paused = True
             self.transport.pause_reading()
@@ -408,7 +420,6 @@ class ApiConnection(asyncio.Protocol):
         return self._shared.date()
 
     def shut_down(self) -> None:
-        """Close the connection, after the response in progress if there is one."""
         self._waiting.clear()
         if self._current is None or self._current.is_response_complete:
             self.transport.close()
@@ -419,16 +430,13 @@ class ApiConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """False once nothing can be sent anymore."""
         return not self.transport.is_closing()
 
     @property
     def has_room(self) -> bool:
-        """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
 
     def watch_loss(self, act: Callable[[], None] | None, /) -> None:
-        """Call `act` when the connection is lost; None to call nothing any longer."""
         self._on_lost = act
 
     def begin_stream(self) -> None:
@@ -447,7 +455,6 @@ class ApiConnection(asyncio.Protocol):
                 tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
     def abort(self) -> None:
-        """Drop the connection with all unsent data."""
         self.transport.abort()
 
     # --- errors and timeouts --------------------------------------------------------------------------------------

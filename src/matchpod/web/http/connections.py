@@ -12,7 +12,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from typing import Final, Protocol
 
@@ -30,6 +30,7 @@ from matchpod.web.http.asgi import Application
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 from matchpod.web.http.errors import UNAVAILABLE, HttpError
 from matchpod.web.http.responses import Response
+from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
 """What connections of this machine are counted by where they are limited too."""
@@ -107,6 +108,7 @@ class Connections:
         reads: ReadRoute | None = None,
     ) -> None:
         self.app = app
+        self.proxies = TrustedProxies(limits.trusted_proxies)
         self.max_pipelined = limits.pipelined
         self.patience = patience
         self.priority = priority
@@ -150,7 +152,6 @@ class Connections:
         self._idle[connection] = None
 
     def set_busy(self, connection: Connection) -> None:
-        """Note that a connection has a request in progress."""
         self._idle.pop(connection, None)
         self._silent.pop(connection, None)
 
@@ -227,7 +228,8 @@ class Connections:
 
         `begin` are the first bytes of its request, as far as they have arrived.
         """
-        address, admission = address_group(host), self._admission
+        address = None if self.proxies.has(host) else address_group(host)
+        admission = self._admission
         if self._probes is not None:
             address = address or LOOPBACK
             admission = self._probes if self.priority.is_probe(begin) else admission
@@ -246,7 +248,6 @@ class Connections:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Free the place of a connection that has ended."""
         seat.admission.leave(seat)
         self._count_open()
 
@@ -268,12 +269,30 @@ class Connections:
         if reason is None:
             return None
         if reason is Excess.ADDRESS:
-            self.note(reason, address=seat.address)
-            most = admission.limits.of_address
-            message = f"More than {most} connections are open from this address. Close some, or reuse them."
+            what = f"More than {admission.limits.of_address} connections are open from this address."
+            return self._rejected(reason, f"{what} Close some, or reuse them.", address=seat.address)
+        return self._rejected(reason, "The service has too many open connections. Retry later.")
+
+    @contextmanager
+    def of_client(self, seat: Seat, host: str, path: str) -> Iterator[HttpError | None]:
+        """Count a request that came through a trusted proxy for its client, while it is in progress.
+
+        The proxy needs a connection for each of them. The value is the error if the client has too many.
+        """
+        address = None if self.priority.has(path) or self.proxies.has(host) else address_group(host)
+        if address is None:
+            yield None
+        elif not seat.admission.begin(address):
+            what = f"More than {seat.admission.limits.of_address} requests of this address are in progress."
+            yield self._rejected(Excess.ADDRESS, f"{what} End some first.", address=address)
         else:
-            self.note(reason)
-            message = "The service has too many open connections. Retry later."
+            try:
+                yield None
+            finally:
+                seat.admission.end(address)
+
+    def _rejected(self, reason: Excess, message: str, **fields: object) -> HttpError:
+        self.note(reason, **fields)
         return HttpError(message, UNAVAILABLE, retry_after_s=RETRY_AFTER_S)
 
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:

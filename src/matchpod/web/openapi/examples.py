@@ -1,4 +1,7 @@
-"""Read the stored examples of the API description: what a real service answered, recorded by `scripts`."""
+"""Read the stored examples of the API description: what a real service answered, recorded by `scripts`.
+
+A value that several answers have, such as the result of a match, is stored once; the others refer to it by its path.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ from matchpod.core.errors import MatchpodError
 from matchpod.web.endpoint import Endpoint
 
 FILE: Final = "examples.json"
+SAME: Final = "$same"
+"""The only key of an object that stands for the value at a path."""
+MIN_SHARED_LINES: Final = 10
+"""Lines of the smallest value that is not stored again: a shorter one is easier to read where it is."""
 
 _AT: Final = "#/components/examples/"
 
@@ -79,5 +86,32 @@ def _refs(prefix: str, values: Values) -> dict[str, object]:
 
 @cache
 def read_examples() -> Examples:
-    content = (resources.files(__package__) / "assets" / FILE).read_bytes()
-    return msgspec.json.decode(content, type=Examples)
+    stored = msgspec.json.decode((resources.files(__package__) / "assets" / FILE).read_bytes())
+    return msgspec.convert(with_repeats(stored, stored), Examples)
+
+
+def with_repeats(value: Any, stored: Any) -> Any:
+    """Return a value of the file with the values that it refers to."""
+    if isinstance(value, list):
+        return [with_repeats(item, stored) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if SAME in value:
+        found = stored
+        for key in value[SAME].split("/"):
+            found = found[int(key)] if isinstance(found, list) else found[key]
+        return with_repeats(found, stored)
+    return {key: with_repeats(item, stored) for key, item in value.items()}
+
+
+def without_repeats(value: Any, path: str = "", seen: dict[str, str] | None = None) -> Any:
+    """Return a value as it is stored: each large part once, at the path where it is first."""
+    seen = {} if seen is None else seen
+    if not isinstance(value, dict | list):
+        return value
+    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    if text.count("\n") + 1 >= MIN_SHARED_LINES and seen.setdefault(text, path) != path:
+        return {SAME: seen[text]}
+    if isinstance(value, list):
+        return [without_repeats(item, f"{path}/{index}", seen) for index, item in enumerate(value)]
+    return {key: without_repeats(item, f"{path}/{key}" if path else key, seen) for key, item in value.items()}

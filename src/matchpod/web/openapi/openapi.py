@@ -13,7 +13,7 @@ from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.errors import UnsupportedMediaTypeError
-from matchpod.web.handlers.parameters import IDEMPOTENCY_KEY, IF_NONE_MATCH
+from matchpod.web.handlers.parameters import IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import meaning_of
@@ -60,31 +60,21 @@ _REPLAYED: Schema = {
 @functools.cache
 def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     """Return the document for callers as JSON, which is built once."""
-    document = _document(
-        [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
-        {
-            "title": "Matchpod",
-            "version": version,
-            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
-        },
-        {"webhooks": webhooks(read_examples())},
-    )
-    return msgspec.json.encode(document)
+    text = "A fresh Counter-Strike 2 server for every match, and its full result in one callback."
+    info: Schema = {"title": "Matchpod", "version": version, "description": text}
+    own = [endpoint for endpoint in endpoints if endpoint.tag is Tag.API]
+    return msgspec.json.encode(_document(own, info, {"webhooks": webhooks(read_examples())}))
 
 
 @functools.cache
 def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     """Return the document for game servers and operators as JSON, which is built once."""
-    document = _document(
-        [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
-        {
-            "title": "Matchpod, internal endpoints",
-            "version": version,
-            "description": "What game servers send, and what operators read. Callers need none of it: their endpoints "
-            "are in `/openapi.json`.",
-        },
+    text = (
+        "What game servers send, and what operators read. Callers need none of it: their endpoints are in "
+        "`/openapi.json`."
     )
-    return msgspec.json.encode(document)
+    info: Schema = {"title": "Matchpod, internal endpoints", "version": version, "description": text}
+    return msgspec.json.encode(_document([one for one in endpoints if one.tag is not Tag.API], info))
 
 
 def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
@@ -166,13 +156,12 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    is_repeatable = any(one.name == IDEMPOTENCY_KEY.name for one in endpoint.parameters)
-    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
+    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if endpoint.is_repeatable else {})}
     success["headers"] = {**_headers(()), **more}
     if endpoint.links:
         success["links"] = {name: _link(name, operations) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}
-    for error in endpoint.errors:
+    for error in endpoint.all_errors:
         by_status.setdefault(error.status, []).append(error)
     failures = {
         str(status): _failure(by_status[status], examples.response(endpoint, status, by_status[status]))

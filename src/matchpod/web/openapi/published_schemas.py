@@ -26,12 +26,7 @@ from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.web.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
-from matchpod.web.openapi.request_schema import (
-    action_schemas,
-    create_match_schemas,
-    redelivery_schemas,
-    ruling_schemas,
-)
+from matchpod.web.openapi.request_schema import request_schemas
 
 _AT: Final = "#/components/schemas/"
 _NAMES: Final = {
@@ -84,8 +79,7 @@ def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[st
     components["OrganizationStreamEvent"] = _stream_event("OrganizationEvent")
     components["MatchResult"] = _result()
     components["CallbackBody"] = _callback_body()
-    requests = {**create_match_schemas(), **redelivery_schemas(), **action_schemas(), **ruling_schemas()}
-    written = {**requests, **callback_schemas()}
+    written = {**request_schemas(), **callback_schemas()}
     if duplicates := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
     components.update(written)

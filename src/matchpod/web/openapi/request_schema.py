@@ -25,6 +25,16 @@ from matchpod.core.requests.ruling_request import RULING
 _SHAPES: Final = ("SeriesSettings", "DeathmatchSettings", "OtherSettings")
 
 
+def request_schemas() -> dict[str, Schema]:
+    """Return the schemas of all bodies that callers send, by name."""
+    return {
+        **create_match_schemas(),
+        "RedeliverCallbacks": _object((SINCE,)),
+        **_action_schemas(),
+        "RuleMatch": _object(RULING),
+    }
+
+
 def create_match_schemas() -> dict[str, Schema]:
     return {
         "CreateMatch": _object(table.BODY),
@@ -40,12 +50,7 @@ def create_match_schemas() -> dict[str, Schema]:
     }
 
 
-def redelivery_schemas() -> dict[str, Schema]:
-    """Return the schema of the body that sends given-up callbacks again, by name."""
-    return {"RedeliverCallbacks": _object((SINCE,))}
-
-
-def action_schemas() -> dict[str, Schema]:
+def _action_schemas() -> dict[str, Schema]:
     """Return the schema of the body that asks for an action, by name: one object for each type of action."""
     fields = {field.name: field for field in action_request.FIELDS}
     shapes: dict[str, Schema] = {}
@@ -74,11 +79,6 @@ def _action_name(action_type: ActionType) -> str:
 def _properties(shape: Schema) -> dict[str, Schema]:
     found = shape["properties"]
     return found if isinstance(found, dict) else {}
-
-
-def ruling_schemas() -> dict[str, Schema]:
-    """Return the schema of the body that rules on a match, by name."""
-    return {"RuleMatch": _object(RULING)}
 
 
 def _game_settings() -> Schema:

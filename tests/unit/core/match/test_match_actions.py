@@ -28,7 +28,7 @@ from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.match_actions import AT_END, DECIDED, FROM_NEXT_ROUND, LIFTED, NOT_CONFIRMED, ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.core.match.roster import RosterRole
-from matchpod.core.model import MAX_LISTED_PLAYERS, GameSettings, SeriesFormat, TeamRoster, Winner
+from matchpod.core.model import MAX_LISTED_PLAYERS, GameSettings, SeriesFormat, StartSides, TeamRoster, Winner
 from tests.unit.core.match_driver import (
     ANN,
     BEN,
@@ -87,12 +87,19 @@ def play_round(driver: MatchDriver, number: int, score: tuple[int, int]) -> Matc
     return driver.apply(decided)
 
 
-def paused(driver: MatchDriver) -> MatchDriver:
-    return driver.apply(ev.Paused(driver.now_ms, "mp_pause_match"))
+def paused(driver: MatchDriver, by: str = "mp_pause_match") -> MatchDriver:
+    return driver.apply(ev.Paused(driver.now_ms, by))
 
 
-def unpaused(driver: MatchDriver) -> MatchDriver:
-    return driver.apply(ev.Unpaused(driver.now_ms, "mp_unpause_match"))
+def unpaused(driver: MatchDriver, by: str = "mp_unpause_match") -> MatchDriver:
+    return driver.apply(ev.Unpaused(driver.now_ms, by))
+
+
+def ask_for_pause(driver: MatchDriver) -> ActionRecord:
+    """A pause that was sent to the server."""
+    record = ask(driver, ActionType.PAUSE)
+    driver.match.note_action_sent(record.action.id)
+    return record
 
 
 # --- what is possible ---------------------------------------------------------------------------------------------
@@ -101,6 +108,7 @@ WARMUP = ("say", "kick", "addPlayer", "removePlayer", "replacePlayer", "extendJo
 STARTING = ("say", "kick", "addPlayer", "removePlayer", "replacePlayer", "forfeit")
 LIVE = ("pause", "restore", "say", "kick", "addPlayer", "removePlayer", "replacePlayer", "forfeit")
 PAUSED = ("unpause", *LIVE[1:])
+TIMEOUT = "TimeOutCTs"
 PHASES: dict[str, tuple[Callable[[], MatchDriver], tuple[str, ...]]] = {
     "all are missing": (
         lambda: MatchDriver(duel(BO3)),
@@ -110,6 +118,8 @@ PHASES: dict[str, tuple[Callable[[], MatchDriver], tuple[str, ...]]] = {
     "starting": (lambda: MatchDriver(duel(BO3)).join(ANN, BEN), STARTING),
     "live": (lambda: live_duel(BO3), LIVE),
     "paused": (lambda: paused(live_duel(BO3)), PAUSED),
+    "timeout": (lambda: paused(live_duel(BO3), TIMEOUT), LIVE),
+    "paused after a timeout": (lambda: unpaused(paused(paused(live_duel(BO3), TIMEOUT)), TIMEOUT), PAUSED),
     "map is over": (
         lambda: live_duel(BO3).end_map(),
         ("say", "kick", "addPlayer", "removePlayer", "replacePlayer", "forfeit"),
@@ -182,9 +192,8 @@ def test_rounds_that_can_be_restored_have_their_scores() -> None:
 
 def test_pause_is_done_when_play_has_stopped() -> None:
     driver = start_round(live_duel(), 1)
-    record = ask(driver, ActionType.PAUSE)
+    record = ask_for_pause(driver)
     assert driver.effects == [SendAction(record.action.id)]
-    driver.match.note_action_sent(record.action.id)
     paused(driver)
     assert (state_of(record), record.detail) == (ActionState.SENT, FROM_NEXT_ROUND)
     driver.apply(ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, Side.CT, RoundEndReason.UNKNOWN, 1, 0))
@@ -193,14 +202,56 @@ def test_pause_is_done_when_play_has_stopped() -> None:
 
 def test_pause_in_freeze_time_is_done_at_once() -> None:
     driver = play_round(live_duel(), 1, (1, 0))
+    record = ask_for_pause(driver)
+    paused(driver)
+    assert state_of(record) is ActionState.DONE
+
+
+def test_pause_of_a_player_is_not_that_of_an_admin() -> None:
+    driver = play_round(live_duel(), 1, (1, 0))
     record = ask(driver, ActionType.PAUSE)
     paused(driver)
+    assert state_of(record) is ActionState.REQUESTED, "players can lift it"
+    driver.match.note_action_sent(record.action.id)
+    answer(driver, record, ServerVerdict.ACCEPTED)
+    assert state_of(record) is ActionState.DONE, "the server logs no second pause"
+
+
+def test_pause_line_that_is_repeated_changes_an_action_once() -> None:
+    driver = start_round(live_duel(), 1)
+    ask_for_pause(driver)
+    before = len(driver.match.action_changes)
+    for _ in range(5):
+        paused(driver)
+    assert len(driver.match.action_changes) == before + 1
+
+
+def test_timeout_is_no_pause_of_an_admin() -> None:
+    driver = paused(play_round(live_duel(), 1, (1, 0)), TIMEOUT)
+    assert driver.match.current_map.is_paused
+    record = ask_for_pause(driver)
+    answer(driver, record, ServerVerdict.LATER, "Timeout.")
+    paused(driver, TIMEOUT).after(60)
+    assert state_of(record) is ActionState.SENT
+    unpaused(unpaused(driver, TIMEOUT), "").after(59)
+    assert state_of(record) is ActionState.SENT
+    paused(driver)
+    assert state_of(record) is ActionState.DONE
+
+
+def test_timeout_ends_by_itself() -> None:
+    driver = paused(live_duel(), TIMEOUT)
+    assert ask(driver, ActionType.UNPAUSE).detail == "This is a tactical timeout of a team: it ends by itself."
+    record = ask(paused(driver), ActionType.UNPAUSE)
+    unpaused(driver, TIMEOUT)
+    assert state_of(record) is ActionState.REQUESTED
+    unpaused(driver)
     assert state_of(record) is ActionState.DONE
 
 
 def test_pause_that_is_lifted_before_play_stops_has_failed() -> None:
     driver = start_round(live_duel(), 1)
-    record = ask(driver, ActionType.PAUSE)
+    record = ask_for_pause(driver)
     unpaused(paused(driver))
     assert (state_of(record), record.detail) == (ActionState.FAILED, LIFTED)
 
@@ -384,6 +435,21 @@ def test_ordered_start_is_done_when_the_map_is_live() -> None:
     assert driver.effects == [StartPlay(1), SendAction(record.action.id)]
     driver.live()
     assert state_of(record) is ActionState.DONE
+
+
+def test_ordered_start_is_done_when_the_knife_round_begins() -> None:
+    driver = MatchDriver(msgspec.structs.replace(duel(), sides=(StartSides.KNIFE,))).join(ANN)
+    record = ask(driver, ActionType.START)
+    driver.live()
+    assert (driver.match.phase, state_of(record)) == (MatchPhase.STARTING, ActionState.DONE)
+
+
+def test_pending_action_is_the_newest_that_has_not_ended() -> None:
+    driver = live_duel()
+    first, second = ask(driver, ActionType.SAY), ask(driver, ActionType.PAUSE)
+    assert driver.match.pending_action() is second
+    answer(driver, second, ServerVerdict.REFUSED)
+    assert driver.match.pending_action() is first
 
 
 def test_forfeit_ends_the_match_for_the_winner() -> None:

@@ -113,6 +113,19 @@ def test_sides_and_pauses_are_tracked() -> None:
     assert not played.is_paused
 
 
+def test_map_stays_paused_when_a_timeout_ends_during_a_pause() -> None:
+    played = live_map(ev.Paused(3_000, "TimeOutTs"), ev.Paused(3_100, "mp_pause_match"))
+    played.apply(ev.Unpaused(3_500, "TimeOutTs"))
+    assert (played.is_paused, played.has_timeout) == (True, False)
+    played.apply(ev.Unpaused(3_600, "mp_unpause_match"))
+    assert not played.is_paused
+
+
+def test_play_that_has_resumed_is_in_no_timeout() -> None:
+    played = live_map(ev.Paused(3_000, "TimeOutTs"), ev.Unpaused(3_500, ""))
+    assert not played.is_paused
+
+
 def test_ended_map_has_score_winner_and_duration() -> None:
     played = live_map(ev.MapEnded(62_999, "de_nuke", 7, 13))
     assert played.is_finished

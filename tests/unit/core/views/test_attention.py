@@ -119,6 +119,14 @@ def test_pause_is_noted_from_its_first_request_to_its_end() -> None:
     assert signals.paused_ms is None
 
 
+def test_timeout_is_no_pause_to_attend_to() -> None:
+    signals = Signals()
+    signals.update([ev.Paused(NOW_MS, by="TimeOutTs")], 5)
+    assert signals.paused_ms is None
+    signals.update([ev.Paused(NOW_MS, by="Ann"), ev.Unpaused(NOW_MS, by="TimeOutTs")], 9)
+    assert signals.paused_ms == 9
+
+
 def test_pause_ends_with_its_map() -> None:
     signals = Signals()
     signals.update([ev.Paused(NOW_MS, by="Ann")], 5)

@@ -75,7 +75,7 @@ def test_signals_and_detections_are_counted() -> None:
     found = progress(driver, Signals(paused_ms=3, called_ms=4))
     assert (found.detections, found.called_ms) == (1, 4)
     assert found.paused_ms is None  # the map is not paused any longer
-    driver.match.current_map.is_paused = True
+    driver.match.current_map.has_pause = True
     assert progress(driver, Signals(paused_ms=3)).paused_ms == 3
 
 

@@ -331,3 +331,12 @@ def test_error_in_what_only_views_use_does_not_cost_the_entry(
         fold.apply(entry)
     assert fold.is_over
     assert set(caplog.messages) == {"signs of a match lost"}
+
+
+@pytest.mark.parametrize("kind", [EntryKind.ACTION, EntryKind.ACTION_SENT, EntryKind.ACTION_ANSWERED])
+@pytest.mark.parametrize("body", [b'{"action":{"id":"action_1","type":"dance"}}', b'{"other":1}', b"[]", b"", b"\xff"])
+def test_action_of_a_later_version_is_ignored(kind: EntryKind, body: bytes) -> None:
+    """If it were set aside, it would count as a gap of the log."""
+    fold = new_fold()
+    assert fold_all(fold, [entry(kind, START_MS, body)]) == []
+    assert fold.match.actions == {}

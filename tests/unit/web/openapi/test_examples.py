@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from matchpod.core.model import MatchType
+from matchpod.web.openapi.examples import MIN_SHARED_LINES, SAME, with_repeats, without_repeats
 from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.routes import ENDPOINTS
 from scripts.record_examples import FILE, shortened
@@ -138,6 +139,21 @@ def test_every_time_in_a_response_has_the_format_of_a_time() -> None:
                 seen += 1
                 assert not check.is_valid(changed), (place.operation, place.where, label, path)
     assert seen > 50
+
+
+def test_large_value_is_stored_once() -> None:
+    large = {str(number): number for number in range(MIN_SHARED_LINES)}
+    answers = {"first": [{"result": large}], "again": large, "both": {"one": {"a": large}, "two": {"a": large}}}
+    stored = without_repeats(answers)
+    assert stored["first"] == [{"result": large}]
+    assert stored["again"] == {SAME: "first/0/result"}
+    assert stored["both"]["two"] == {SAME: "both/one"}
+    assert with_repeats(stored, stored) == answers
+
+
+def test_file_has_no_large_value_twice() -> None:
+    stored = json.loads(FILE.read_text("utf-8"))
+    assert without_repeats(with_repeats(stored, stored)) == stored
 
 
 # --- the script ---------------------------------------------------------------------------------------------------

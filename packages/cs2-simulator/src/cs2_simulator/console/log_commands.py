@@ -9,6 +9,7 @@ from cs2_protocol.log_lines.world_lines import LogFileClosed, LogFileStarted
 from cs2_simulator.console.parts import Command, ServerParts, lines
 from cs2_simulator.console.statements import ConsoleStatement
 from cs2_simulator.console.status import BUILD
+from cs2_simulator.setup_faults import SetupFault
 
 MAX_DELAY_S = 3600.0
 """Maximum delay of a log listener: one hour, more than any usual broadcast delay."""
@@ -54,6 +55,8 @@ def _add_delayed(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _add_listener(parts: ServerParts, url: str, delay_ms: int) -> str:
+    if parts.arena.setup_fault is SetupFault.LOG_NOT_KEPT:
+        return ""
     parts.stream.add(url, delay_ms)
     if not parts.has_plugin_match():
         parts.visitors.expect_anyone()

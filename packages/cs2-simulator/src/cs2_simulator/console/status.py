@@ -12,11 +12,16 @@ from collections.abc import Iterator, Sequence
 from cs2_simulator.agenda import TICKS_PER_S
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.player import Player
+from cs2_simulator.setup_faults import SetupFault
 
 BUILD = 10603
 """Build number; the line that starts a log file prints it as the version."""
 
+OLD_BUILD = 10521
+"""The build with the fault `old_build`: one of which there are logs. Its version is made up."""
+
 VERSION = "1.41.2.8"
+OLD_VERSION = "1.40.9.0"
 PROTOCOL = 14128
 BUILD_VERSION = 2000696
 SOURCE_REVISION = "10299884"
@@ -36,6 +41,7 @@ _FIRST_SERVER_ID64 = 85568392920039424
 _FIRST_BOT_ID64 = 90071996842377216
 """The SteamID64 of `[A:1:0:1]`."""
 _SERVER_ACCOUNT = 15572258
+_ANONYMOUS = "[A:1:2404786178:50561] (90288866155659266)"
 _EMPTY_ROW = "65535 [NoChan]    0    0 challenging      0unknown ''"
 _LUMPS = (
     "prefabs/misc/counterterrorist_team_intro",
@@ -64,11 +70,16 @@ def _header(arena: Arena) -> Iterator[str]:
     yield "source   : console"
     yield f"hostname : {arena.variables.text('hostname')}"
     yield f"spawn    : {arena.map_number + 2}"
-    yield f"version  : {VERSION}/{PROTOCOL} {BUILD} secure  public"
-    yield f"steamid  : [G:1:{_SERVER_ACCOUNT}] ({_FIRST_SERVER_ID64 + _SERVER_ACCOUNT})"
+    is_old = arena.setup_fault is SetupFault.OLD_BUILD
+    version, build = (OLD_VERSION, OLD_BUILD) if is_old else (VERSION, BUILD)
+    yield f"version  : {version}/{PROTOCOL} {build} secure  public"
+    # An account of its own only with a token; the anonymous id is one of a real log post.
+    is_anonymous = arena.setup_fault is SetupFault.NO_LOGIN_TOKEN
+    account = f"[G:1:{_SERVER_ACCOUNT}] ({_FIRST_SERVER_ID64 + _SERVER_ACCOUNT})"
+    yield f"steamid  : {_ANONYMOUS if is_anonymous else account}"
     yield f"udp/ip   : 0.0.0.0:{port} (public 127.0.0.1:{port})"
     yield "os/type  : Linux dedicated"
-    sleep = "hibernating" if _is_hibernating(arena) else "not hibernating"
+    sleep = "hibernating" if is_hibernating(arena) else "not hibernating"
     yield f"players  : {humans} humans, {bots} bots (0 max) ({sleep}) (unreserved)"
 
 
@@ -116,7 +127,7 @@ def _counts(arena: Arena) -> tuple[int, int]:
     return len(arena.players) - bots, bots
 
 
-def _is_hibernating(arena: Arena) -> bool:
+def is_hibernating(arena: Arena) -> bool:
     return _counts(arena)[0] == 0 and arena.variables.is_on("sv_hibernate_when_empty")
 
 
@@ -134,7 +145,7 @@ def status_json_text(arena: Arena) -> str:
         (
             _PROCESS.format(uptime_s=uptime_s),
             _SERVER.format(
-                is_hibernating="true" if _is_hibernating(arena) else "false",
+                is_hibernating="true" if is_hibernating(arena) else "false",
                 bots=bots,
                 humans=humans,
                 map=json.dumps(_short_map(arena)),

@@ -19,6 +19,7 @@ from cs2_simulator.play.counts.book import Book
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import Watcher
 from cs2_simulator.scenarios import Scenario
+from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.variables import Variables
 
 _SCENARIOS = {scenario.value: scenario for scenario in Scenario}
@@ -55,6 +56,7 @@ class Arena:
         """True while a map loads; the console does not answer then."""
         self.required_team: Callable[[Player], str | None] = lambda _player: None
         """The team that the plugin assigns to a player; None if the player may choose."""
+        self.setup_fault: SetupFault | None = None
         self._zero_tick = 0
 
     @property

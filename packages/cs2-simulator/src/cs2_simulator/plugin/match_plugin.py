@@ -16,8 +16,8 @@ from cs2_simulator.play.watcher import RoundEnd, Watcher
 from cs2_simulator.plugin import chat_commands
 from cs2_simulator.plugin.commands import all_commands
 from cs2_simulator.plugin.match_course import MatchCourse
+from cs2_simulator.plugin.plugin_lists import has_matchzy, register_lists
 from cs2_simulator.plugin.series import PluginStage
-from cs2_simulator.scenarios import Scenario
 
 
 class MatchPlugin(Watcher):
@@ -27,14 +27,15 @@ class MatchPlugin(Watcher):
         self.course = MatchCourse(parts, console)
         for name, handler in all_commands(self.course).items():
             console.register(name, self._if_installed(name, handler))
+        register_lists(parts.arena, console)
         parts.has_plugin_match = lambda: self.has_match
         parts.arena.required_team = self.course.required_team
         parts.arena.watchers.append(self)
 
     @property
     def is_installed(self) -> bool:
-        """False in the scenario `plugin_missing`."""
-        return self._arena.scenario is not Scenario.PLUGIN_MISSING
+        """False in the scenario `plugin_missing`, and with some faults of the setup."""
+        return has_matchzy(self._arena)
 
     @property
     def has_match(self) -> bool:

@@ -12,7 +12,7 @@ import json
 from cs2_simulator.console.console import Console
 from cs2_simulator.console.parts import ServerParts
 from cs2_simulator.play.watcher import Watcher
-from cs2_simulator.scenarios import Scenario
+from cs2_simulator.plugin.plugin_lists import has_matchzy
 
 COMMAND = "matchpod_shots_url"
 HEADERS = {"Content-Type": "application/json"}
@@ -54,7 +54,7 @@ class ShotCounter(Watcher):
         self._report()
 
     def _set_url(self, arguments: list[str]) -> str:
-        if self._arena.scenario is Scenario.PLUGIN_MISSING:
+        if not has_matchzy(self._arena):
             return self._console.unknown_command(COMMAND)
         url = arguments[0] if arguments else ""
         if url.rpartition("/")[2] != self._url.rpartition("/")[2]:  # another token: another match

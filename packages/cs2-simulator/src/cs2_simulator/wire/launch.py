@@ -14,6 +14,7 @@ import msgspec
 
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.scenarios import Scenario
+from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.sim_settings import sim_fault
 
 MAX_FARM = 2000
@@ -39,10 +40,11 @@ Run a simulated CS2 server: RCON, log posts, match plugin, generated players.
   --speed N          simulated seconds per real second (default 1)
   --seed N           random seed, a number or a name (default 1)
   --scenario NAME    what happens (default full_match); see --list
+  --fault NAME       what is wrong with how the server was set up; see --list
   --players IDS      players who join: comma-separated SteamID64s or account numbers
   --farm N           run N servers in this process, on consecutive ports and seeds
   --no-mirror        RCON does not mirror empty packets
-  --list             list the scenarios and the variables that set one up
+  --list             list the scenarios, the variables that set one up, and the faults
   --quiet            print nothing on standard error
   --help             show this help
 
@@ -115,10 +117,11 @@ def parse_arguments(arguments: Sequence[str], *, rcon_password: str = "") -> Lau
 
 
 def scenario_list() -> str:
-    """List the scenarios with their descriptions, one per line, and how a match chooses and repeats one."""
+    """List the scenarios and the faults of a setup, one per line, and how a match chooses and repeats a scenario."""
     width = max(map(len, Scenario))
     scenarios = "".join(f"{scenario:{width}}  {scenario.description}\n" for scenario in Scenario)
-    return f"{scenarios}\n{_LIST_END}"
+    faults = "".join(f"{fault:{width}}  {fault.description}\n" for fault in SetupFault)
+    return f"{scenarios}\n{_LIST_END}\nThe faults of a setup, for --fault:\n{faults}"
 
 
 def _read_option(parsed: _ParsedOptions, option: str, values: list[str]) -> None:
@@ -187,11 +190,16 @@ def _sim_value(name: str, value: str) -> str:
     return value
 
 
-def _scenario(_name: str, value: str) -> str:
-    if value not in set(Scenario):
-        similar = get_close_matches(value, list(Scenario), n=3, cutoff=0.5) or list(Scenario)
-        raise LaunchError(f"unknown scenario `{value}`; did you mean {', '.join(similar)}? --list describes them")
-    return value
+def _one_of(kind: type[Scenario | SetupFault], what: str) -> Callable[[str, str], str]:
+    known = [str(member) for member in kind]
+
+    def parse(_name: str, value: str) -> str:
+        if value not in known:
+            similar = get_close_matches(value, known, n=3, cutoff=0.5) or known
+            raise LaunchError(f"unknown {what} `{value}`; did you mean {', '.join(similar)}? --list describes them")
+        return value
+
+    return parse
 
 
 def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
@@ -243,7 +251,8 @@ _FLAGS = ("--no-mirror", "--list", "--quiet", "--help")
 _OWN_OPTIONS: _Options = {
     "--speed": ("speed", lambda name, value: float(_sim_value(name, value))),
     "--seed": ("seed", _seed),
-    "--scenario": ("scenario", _scenario),
+    "--scenario": ("scenario", _one_of(Scenario, "scenario")),
+    "--fault": ("setup_fault", _one_of(SetupFault, "fault")),
     "--players": ("players", _sim_value),
     "--farm": ("farm", _number(1, MAX_FARM)),
 }

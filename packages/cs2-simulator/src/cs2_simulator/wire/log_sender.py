@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from cs2_simulator.log_stream import ACKNOWLEDGED, LogReceiver, LogRequest, LogStream
-from cs2_simulator.wire.http_client import HttpClient
+from cs2_simulator.outside import FetchResult
 
 POST_INTERVAL_S = 0.1
 """Minimum real time between two posts to the same listener."""
@@ -35,11 +36,29 @@ def retry_interval_s(servers: int) -> float:
     return max(POST_INTERVAL_S, servers / RETRIES_PER_S)
 
 
+class PostClient(Protocol):
+    """Sends posts."""
+
+    async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
+        """POST a body with exactly these header lines."""
+
+
+class LossyClient:
+    """Loses every post: at once, as if the connection was refused, or after the time limit of the game."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+
+    async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
+        await asyncio.sleep(self._wait_s)
+        return FetchResult(None, reason="lost")
+
+
 class LogSender:
     def __init__(
         self,
         stream: LogStream,
-        client: HttpClient,
+        client: PostClient,
         *,
         wake_at: Callable[[float], None],
         is_lockstep: Callable[[], bool] = lambda: False,

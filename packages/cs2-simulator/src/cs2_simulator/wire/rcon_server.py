@@ -46,9 +46,12 @@ class ServedConsole(Protocol):
 
 
 class RconServer:
-    def __init__(self, console: ServedConsole, *, has_mirror: bool = True, ban_s: float = BAN_S) -> None:
+    def __init__(
+        self, console: ServedConsole, *, has_mirror: bool = True, ban_s: float = BAN_S, delay_s: float = 0.0
+    ) -> None:
         self.console = console
         self.has_mirror = has_mirror
+        self.delay_s = delay_s
         self.bans = BanList(ban_s=ban_s)
         self._sessions: list[RconSession] = []
         self._server: asyncio.Server | None = None
@@ -266,5 +269,11 @@ class RconSession(asyncio.BufferedProtocol):
             self._server.note_failure(self)
 
     def _send(self, packets: bytes) -> None:
+        if self._server.delay_s:
+            asyncio.get_running_loop().call_later(self._server.delay_s, self._write, packets)
+        else:
+            self._write(packets)
+
+    def _write(self, packets: bytes) -> None:
         if self._is_open and self._transport is not None:
             self._transport.write(packets)

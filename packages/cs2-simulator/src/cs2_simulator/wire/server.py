@@ -17,9 +17,11 @@ from cs2_simulator.agenda import TICKS_PER_S, Agenda
 from cs2_simulator.log_stream import LogStream
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import FetchResult, Outside
+from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.wire.http_client import HttpClient
-from cs2_simulator.wire.log_sender import LogSender, post_interval_s, retry_interval_s
+from cs2_simulator.wire.log_sender import LogSender, LossyClient, PostClient, post_interval_s, retry_interval_s
 from cs2_simulator.wire.pacer import Pacer, Wakeup
+from cs2_simulator.wire.query_port import QueryPort
 from cs2_simulator.wire.rcon_server import RconServer, ServedConsole
 
 MAX_LAG_S = 2.0
@@ -44,6 +46,12 @@ FLUSH_TIMEOUT_S = 1.0
 
 MAX_REPORTS = 64
 """Maximum plugin events in flight per server. More are lost, as when a real plugin runs out of threads."""
+
+SLOW_S = 0.8
+"""How long a console takes to answer with the fault `console_slow`."""
+
+POST_TIMEOUT_S = 10.0
+"""When a post without an answer has failed, with the fault `log_unreachable`."""
 
 _logger = logging.getLogger(__name__)
 
@@ -102,7 +110,9 @@ class SimulatedServer:
         self._post_retry_s = retry_interval_s(servers)
         self._step_s = max(STEP_S, servers / STEPS_PER_S)
         self._loop = asyncio.get_running_loop()
-        self._rcon = RconServer(self, has_mirror=options.has_mirror)
+        delay_s = SLOW_S if options.setup_fault is SetupFault.CONSOLE_SLOW else 0.0
+        self._rcon = RconServer(self, has_mirror=options.has_mirror, delay_s=delay_s)
+        self._other_port: asyncio.Server | asyncio.DatagramTransport | None = None
         self._machine: GameMachine | None = None
         self._sender: LogSender | None = None
         self._speed = options.speed
@@ -118,7 +128,7 @@ class SimulatedServer:
 
     async def bind(self) -> None:
         """Bind the port. Clients wait until the server has booted. Raise OSError if the port is in use."""
-        port = await self._rcon.bind(self.options.ip, self.options.port)
+        port = await self._bind()
         self.options = msgspec.structs.replace(self.options, port=port)
 
     def boot(self) -> None:
@@ -128,7 +138,7 @@ class SimulatedServer:
         )
         self._sender = LogSender(
             self._machine.stream,
-            self._client,
+            self._log_client,
             wake_at=self._wake_at,
             is_lockstep=lambda: self._machine is not None and self._machine.is_lockstep,
             interval_s=self._post_interval_s,
@@ -164,6 +174,8 @@ class SimulatedServer:
         if self._sender is not None:
             self._sender.stop()
         self._rcon.close(is_abrupt=is_abrupt)
+        if self._other_port is not None:
+            self._other_port.close()
         for request in tuple(self._requests):
             request.cancel()
 
@@ -222,6 +234,23 @@ class SimulatedServer:
     def drop_rcon_connections(self) -> None:
         """Close all RCON connections after the current answer."""
         self._loop.call_soon(self._rcon.drop_all)
+
+    @property
+    def _log_client(self) -> PostClient:
+        lost_after_s = {SetupFault.LOG_REFUSED: 0.0, SetupFault.LOG_UNREACHABLE: POST_TIMEOUT_S}
+        fault = self.options.setup_fault
+        return self._client if fault not in lost_after_s else LossyClient(lost_after_s[fault])
+
+    async def _bind(self) -> int:
+        ip, port = self.options.ip, self.options.port
+        if self.options.setup_fault is SetupFault.RCON_OFF:
+            queries, _ = await self._loop.create_datagram_endpoint(lambda: QueryPort(self.options), (ip, port))
+            self._other_port = queries
+            return int(queries.get_extra_info("sockname")[1])
+        if self.options.setup_fault is SetupFault.CONSOLE_SILENT:
+            self._other_port = await self._loop.create_server(asyncio.Protocol, ip, port)
+            return int(self._other_port.sockets[0].getsockname()[1])
+        return await self._rcon.bind(ip, port)
 
     @property
     def _is_clock_stopped(self) -> bool:

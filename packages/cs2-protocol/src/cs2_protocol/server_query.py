@@ -1,0 +1,19 @@
+"""Query a game over UDP, as server browsers do (A2S_INFO): enough to know that it runs.
+
+Source: the page "Server queries" of Valve's developer wiki. A game answers with its description, or with a number that
+a client must repeat first.
+"""
+
+from __future__ import annotations
+
+REPLY_HEAD = b"\xff\xff\xff\xff"
+"""What begins each datagram that is not split."""
+
+INFO_REQUEST = REPLY_HEAD + b"TSource Engine Query\0"
+
+_CHALLENGE, _INFO = b"A", b"I"
+
+
+def is_answer(datagram: bytes) -> bool:
+    """True if a datagram is a game's answer to the query."""
+    return datagram[: len(REPLY_HEAD)] == REPLY_HEAD and datagram[len(REPLY_HEAD) :][:1] in (_CHALLENGE, _INFO)

@@ -1,0 +1,320 @@
+"""Build a folder of its own for each game server from an installation that all of them share, and remove it.
+
+All directories of an instance are real, so what a server creates is its own. Its files are links to the installation,
+which may be read-only, except those that the game and its plugins write to, or look for beside the program: copies.
+A server keeps the lock of its folder while it runs, so a folder that is not locked was left by a crash.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from .log import FatalError
+
+BINARIES = "game/bin/linuxsteamrt64"
+PROGRAM = f"{BINARIES}/cs2"
+CSGO = "game/csgo"
+ADDONS = f"{CSGO}/addons"
+PLUGINS = f"{ADDONS}/counterstrikesharp/plugins"
+GAMEINFO = f"{CSGO}/gameinfo.gi"
+STEAMCLIENT = ".steam/sdk64/steamclient.so"
+
+COPIED = (ADDONS, f"{CSGO}/cfg", f"{CSGO}/maps/soundcache", BINARIES)
+DOWNLOADED = f"{BINARIES}/steamapps"  # maps of the workshop: large, and never rewritten
+LEFT_OUT = frozenset(
+    {
+        *(f"{CSGO}/logs", f"{CSGO}/MatchZy", f"{CSGO}/MatchZyDataBackup", f"{CSGO}/MatchZy_Stats"),
+        *(f"{CSGO}/MatchZyPlayerNames", f"{ADDONS}/counterstrikesharp/logs"),
+    }
+)
+"""What a server that was started in the installation itself has written there, below CSGO."""
+
+MAX_COPIED_BYTES = 1024 * 1024  # of a file right in CSGO: small ones are lists and settings, large ones are game data
+IN_USE = -1  # instead of a lock
+FICLONE = 0x40049409  # shares the blocks of a file, on file systems that can
+
+_LEFT_OUT_FILE = re.compile(r".*\.dem|(backup|matchzy)_.*\.(txt|json)")
+_GAME_LINE = re.compile(rb'([ \t]*)"?Game"?[ \t]+"?csgo"?[ \t]*(//.*)?(\r?\n?)')
+_METAMOD_LINE = re.compile(rb'[ \t]*"?Game"?[ \t]+"?csgo/addons/metamod"?[ \t]*(//.*)?(\r?\n?)')
+
+
+class InstanceError(FatalError):
+    """A folder could not be made; `number` is that of the system's error, 0 if there was none."""
+
+    def __init__(self, message: str, number: int = 0) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class Plan(NamedTuple):
+    """Which instance to make, from what, and where."""
+
+    install_dir: str
+    instances_dir: str
+    owner: str
+    name: str
+    addons: tuple[str, ...] = ()
+    """Addons without which a server must not start: folders in ADDONS or PLUGINS."""
+    steamclient: str = ""
+    """The file of SteamCMD; empty for the usual places."""
+
+    @property
+    def path(self) -> str:
+        """Where the instance is; its name says whose it is."""
+        return os.path.join(os.path.realpath(self.instances_dir), f"{self.owner}.{self.name}")
+
+
+class Instance:
+    """The folder of one server, which is locked until this process and all that inherit the lock have ended."""
+
+    def __init__(self, path: str, lock: int) -> None:
+        self.path, self.lock = path, lock
+        self.game = os.path.join(path, "game")
+        self.cfg_dir = os.path.join(path, CSGO, "cfg")
+
+    def enter(self, command: Sequence[str]) -> dict[str, str]:
+        """Let the programs that this process starts inherit folder and lock; return the variables for this command."""
+        os.set_inheritable(self.lock, True)  # noqa: FBT003 (positional only)
+        os.chdir(self.game)
+        found = {"HOME": os.path.join(self.path, "home")}  # where the game looks for Steam
+        if os.path.join(self.path, PROGRAM) in command:  # `cs2.sh` sets it itself
+            libraries = (os.path.join(self.path, BINARIES), os.environ.get("LD_LIBRARY_PATH", ""))
+            found["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
+        return found
+
+    def remove(self) -> None:
+        """Remove the folder; what is left after an error goes at the next start."""
+        with suppress(OSError):
+            os.chdir("/")
+            _remove_tree(self.path)
+
+
+def build(plan: Plan) -> Instance:
+    """Make an instance; raise InstanceError with nothing left if that fails."""
+    install_dir = os.path.realpath(plan.install_dir)
+    steamclient = _check(plan, install_dir)
+    try:
+        instance = Instance(plan.path, _claim(plan.path))
+        try:
+            _fill(plan, install_dir)
+            os.symlink(steamclient, os.path.join(plan.path, "home", STEAMCLIENT))
+        except BaseException:
+            instance.remove()
+            os.close(instance.lock)
+            raise
+    except OSError as exc:
+        where = exc.filename2 or exc.filename
+        message = f"the folder {plan.path} of the server cannot be made: {exc.strerror}{f' ({where})' if where else ''}"
+        raise InstanceError(message, exc.errno or 0) from exc
+    return instance
+
+
+def remove_unused(instances_dir: str, owner: str, name: str = "") -> tuple[list[str], list[str]]:
+    """Remove the instances of this owner, or the one with this name; return those removed, and those in use."""
+    removed, used, instances_dir = [], [], os.path.realpath(instances_dir)
+    try:
+        names = sorted(os.listdir(instances_dir))
+    except FileNotFoundError:
+        return [], []
+    for found in names:
+        if found != f"{owner}.{name}" if name else not found.startswith(f"{owner}."):
+            continue
+        path = os.path.join(instances_dir, found)
+        lock = _lock(path)
+        if lock is None:
+            continue
+        try:
+            if lock == IN_USE or _has_process(path):
+                used.append(found)
+            else:
+                _remove_tree(path)
+                removed.append(found)
+        finally:
+            if lock != IN_USE:
+                os.close(lock)
+    return removed, used
+
+
+def with_metamod(gameinfo: bytes) -> bytes:
+    """Return the text of `gameinfo.gi` with the line that loads Metamod before that of the game."""
+    lines = gameinfo.splitlines(keepends=True)
+    numbers = [number for number, line in enumerate(lines) if _GAME_LINE.fullmatch(line)]
+    if not numbers:
+        raise InstanceError(f"{GAMEINFO} has no line `Game csgo`, before which Metamod is loaded")
+    if any(_METAMOD_LINE.fullmatch(line) for line in lines[: numbers[0]]):
+        return gameinfo
+    found = _GAME_LINE.fullmatch(lines[numbers[0]])
+    assert found is not None
+    line = found[1] + b"Game\tcsgo/addons/metamod" + (found[3] or b"\n")
+    rest = [line for line in lines[numbers[0] :] if not _METAMOD_LINE.fullmatch(line)]
+    return b"".join([*lines[: numbers[0]], line, *rest])
+
+
+def _check(plan: Plan, install_dir: str) -> str:
+    """Raise InstanceError if something is missing that a server needs; return the path of steamclient.so."""
+    for part in (GAMEINFO, PROGRAM):
+        if not os.path.isfile(os.path.join(install_dir, part)):
+            raise InstanceError(f"there is no installation of the game in {plan.install_dir}: it has no file {part}")
+    if f"{os.path.realpath(plan.instances_dir)}/".startswith(f"{install_dir}/"):
+        raise InstanceError(f"the folder for instances {plan.instances_dir} is inside of the installation")
+    for addon in plan.addons:
+        if not any(os.path.isdir(os.path.join(install_dir, folder, addon)) for folder in (ADDONS, PLUGINS)):
+            raise InstanceError(
+                f"the installation in {plan.install_dir} has no addon {addon}, neither in {ADDONS} nor in {PLUGINS}"
+            )
+    if os.path.isdir(os.path.join(install_dir, ADDONS, "counterstrikesharp")) and not _has_metamod(install_dir):
+        raise InstanceError(f"{plan.install_dir}/{ADDONS} has counterstrikesharp, but not metamod, which loads it")
+    places = (
+        os.path.join(os.path.expanduser("~"), STEAMCLIENT),
+        os.path.join(install_dir, "steamcmd/linux64/steamclient.so"),
+        os.path.join(os.path.dirname(install_dir), "steamcmd/linux64/steamclient.so"),
+    )
+    for place in (plan.steamclient,) if plan.steamclient else places:
+        if os.path.isfile(place):
+            return os.path.realpath(place)
+    looked = plan.steamclient or ", ".join(places)
+    raise InstanceError(f"steamclient.so of SteamCMD (in its folder linux64) does not exist: {looked}")
+
+
+def _fill(plan: Plan, install_dir: str) -> None:
+    folders, files = [f"{CSGO}/logs", os.path.dirname(f"home/{STEAMCLIENT}")], []
+    for relative, entry in _walk(install_dir, "game", ()):
+        if entry is None:
+            folders.append(relative)
+        else:
+            files.append((relative, entry, _is_copied(relative, entry)))
+    _require_space(plan, sum(entry.stat().st_size for _, entry, is_copied in files if is_copied))
+    for relative in folders:
+        os.makedirs(os.path.join(plan.path, relative), exist_ok=True)
+    for relative, entry, is_copied in files:
+        target = os.path.join(plan.path, relative)
+        if is_copied:
+            _copy(entry.path, target)
+        else:
+            os.symlink(entry.path, target)
+    if _has_metamod(plan.path):
+        with open(os.path.join(plan.path, GAMEINFO), "r+b") as file:
+            text = with_metamod(file.read())
+            file.seek(0)
+            file.write(text)
+
+
+def _has_metamod(folder: str) -> bool:
+    return os.path.isdir(os.path.join(folder, ADDONS, "metamod"))
+
+
+def _require_space(plan: Plan, needed: int) -> None:
+    space = os.statvfs(plan.path)
+    free = space.f_bavail * space.f_frsize
+    if free < needed:
+        raise InstanceError(
+            f"{os.strerror(errno.ENOSPC)}: {plan.instances_dir} has {free >> 20} MiB free, and a server needs "
+            f"{(needed >> 20) + 1} MiB, besides its demos and backups",
+            errno.ENOSPC,
+        )
+
+
+def _walk(
+    install_dir: str, relative: str, above: tuple[tuple[int, int], ...]
+) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+    """Yield every folder with None, and every file with its entry. Links to folders are followed, not in circles."""
+    status = os.stat(os.path.join(install_dir, relative))
+    this = (status.st_dev, status.st_ino)
+    if this in above:
+        return
+    yield relative, None
+    with os.scandir(os.path.join(install_dir, relative)) as entries:
+        for entry in entries:
+            inner = f"{relative}/{entry.name}"
+            if entry.is_dir():
+                if inner not in LEFT_OUT:
+                    yield from _walk(install_dir, inner, (*above, this))
+            elif entry.is_file() and not (relative == CSGO and _LEFT_OUT_FILE.fullmatch(entry.name)):
+                yield inner, entry
+
+
+def _is_copied(relative: str, entry: os.DirEntry[str]) -> bool:
+    if os.path.dirname(relative) in ("game", CSGO):
+        return entry.stat().st_size <= MAX_COPIED_BYTES or relative == GAMEINFO
+    return relative.startswith(tuple(f"{folder}/" for folder in COPIED)) and not relative.startswith(f"{DOWNLOADED}/")
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as read, open(target, "xb") as written:
+        mode = os.fstat(read.fileno()).st_mode
+        try:
+            fcntl.ioctl(written.fileno(), FICLONE, read.fileno())
+        except OSError:
+            shutil.copyfileobj(read, written, 1024 * 1024)
+        os.fchmod(written.fileno(), mode & 0o777 | 0o600)
+
+
+def _claim(path: str) -> int:
+    """Make an empty folder and return its lock. One that a crash left is removed."""
+    while True:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        lock = _lock(path)
+        if lock is None:  # removed meanwhile
+            continue
+        if lock != IN_USE:
+            if not os.listdir(path):
+                return lock
+            is_used = _has_process(path)
+            if not is_used:
+                _remove_tree(path)
+            os.close(lock)
+        if lock == IN_USE or is_used:
+            raise InstanceError(f"the folder {path} is in use by another server")
+
+
+def _lock(path: str) -> int | None:
+    """Lock a folder and return the lock; IN_USE if another process has it, None if there is no such folder."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except PermissionError:  # it belongs to another user
+        return IN_USE
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.stat(path)):
+            return lock
+    except BlockingIOError:
+        os.close(lock)
+        return IN_USE
+    except FileNotFoundError:
+        pass
+    os.close(lock)  # it was removed, or replaced, before it was locked
+    return None
+
+
+def _has_process(path: str) -> bool:
+    """True if the program or the working folder of a process is there: one that did not inherit the lock."""
+    own = str(os.getpid())
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        for link in ("cwd", "exe"):
+            with suppress(OSError):  # it has ended, or belongs to another user
+                if process != own and f"{os.readlink(f'/proc/{process}/{link}')}/".startswith(f"{path}/"):
+                    return True
+    return False
+
+
+def _remove_tree(path: str) -> None:
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                inner = os.path.join(folder, name)
+                if not os.path.islink(inner):
+                    os.chmod(inner, 0o700)
+        shutil.rmtree(path)

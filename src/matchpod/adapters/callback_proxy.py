@@ -1,0 +1,76 @@
+"""Open connections through an HTTP proxy, with CONNECT.
+
+The proxy gets the address that was checked, never a name: it would look the name up again, and could be led to another
+address. It is trusted, but what it answers is read within limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+DEFAULT_PORT: Final = 80
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: [^\r\n]*)?\r\n")
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class ProxyError(OSError):
+    """The proxy cannot be reached, or did not open the connection; the message says why."""
+
+
+class HttpProxy(msgspec.Struct, frozen=True):
+    """A proxy and, if it asks for them, our credentials."""
+
+    host: str
+    port: int = DEFAULT_PORT
+    authorization: str | None = None
+
+    def __repr__(self) -> str:
+        """Omit the credentials."""
+        return f"HttpProxy({self.host!r}, {self.port})"
+
+    async def connect(self, address: str, port: int) -> Connection:
+        """Connect to an address through the proxy; ProxyError if that fails. The time limit is the caller's."""
+        try:
+            reader, writer = await asyncio.open_connection(self.host, self.port)
+        except OSError as exc:
+            raise ProxyError("the callback proxy cannot be reached") from exc
+        try:
+            writer.write(self._request(address, port))
+            await self._wait_for_tunnel(reader)
+        except BaseException:
+            writer.transport.abort()
+            raise
+        return reader, writer
+
+    def _request(self, address: str, port: int) -> bytes:
+        target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        credentials = "" if self.authorization is None else f"Proxy-Authorization: {self.authorization}\r\n"
+        return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode("ascii")
+
+    async def _wait_for_tunnel(self, reader: asyncio.StreamReader) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError) as exc:
+            raise ProxyError("the callback proxy closed the connection or did not answer with HTTP") from exc
+        status = _STATUS.match(head)
+        if status is None:
+            raise ProxyError("the callback proxy did not answer with HTTP")
+        if not status[1].startswith(b"2"):
+            raise ProxyError(f"the callback proxy answered with status {status[1].decode()}")
+
+
+def read_proxy(url: str) -> HttpProxy:
+    """Return the proxy at a valid URL such as `http://user:password@proxy.example:3128`."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORT
+    if parts.username is None:
+        return HttpProxy(host, port)
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return HttpProxy(host, port, f"Basic {base64.b64encode(credentials).decode()}")

@@ -1,0 +1,136 @@
+"""The result of a check of a region: one report per game server, with one finding per question.
+
+A finding is fine, or says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+MAX_TEXT: Final = 500
+"""Most characters of a text that a server or a library wrote part of."""
+
+
+class CheckItem(StrEnum):
+    """What is checked on a game server, with its name for people, in the order in which it is shown."""
+
+    label: str
+
+    def __new__(cls, value: str, label: str) -> CheckItem:
+        item = str.__new__(cls, value)
+        item._value_, item.label = value, label
+        return item
+
+    START = "start", "start"
+    RCON = "rcon", "RCON"
+    USERCON = "usercon", "-usercon"
+    PASSWORD = "password", "password"
+    ROUND_TRIP = "round_trip", "round trip"
+    BUILD = "build", "game build"
+    GAMEINFO = "gameinfo", "gameinfo.gi"
+    PLUGIN = "plugin", "plugin"
+    LOGIN_TOKEN = "login_token", "login token"
+    IDLE = "idle", "players"
+    LOG_ADDRESS = "log_address", "log address"
+    LOG_POST = "log_post", "log post"
+    CLOCK = "clock", "clock"
+
+
+class CheckVerdict(StrEnum):
+    """What a finding means."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Matches can be played, but something should be looked at."""
+    FAULT = "fault"
+    """Matches fail, or some kinds of matches do, or players cannot join."""
+    UNKNOWN = "unknown"
+    """It could not be found out."""
+
+
+class CheckState(StrEnum):
+    """What became of the check of a server."""
+
+    OK = "ok"
+    FAULT = "fault"
+    IN_USE = "in_use"
+    """A match uses it, of this installation or another one: it was left alone."""
+    NOT_CHECKED = "not_checked"
+    CHECKING = "checking"
+
+
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one question about a server."""
+
+    item: Annotated[CheckItem, Meta(description="What was checked.")]
+    verdict: Annotated[
+        CheckVerdict,
+        Meta(
+            description="`fault`: matches fail, or players cannot join. `warning`: matches can be played. `unknown`: "
+            "it could not be found out."
+        ),
+    ]
+    text: Annotated[str, Meta(description="What was found, as text for people.")]
+    advice: Annotated[str | None, Meta(description="What to do; null if nothing is wrong.")] = None
+
+
+class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The check of one game server."""
+
+    server: Annotated[str, Meta(description="Its address, its port, or the name of its pod.")]
+    state: Annotated[
+        CheckState,
+        Meta(
+            description="`ok`: no finding is a fault. `in_use`: a match uses it, so it was left alone. `not_checked`: "
+            "`note` says why."
+        ),
+    ]
+    note: Annotated[str | None, Meta(description="Why it was not checked, or who uses it.")] = None
+    findings: Annotated[
+        tuple[CheckFinding, ...], Meta(description="What was found, in the order of the questions.")
+    ] = ()
+    build: Annotated[int | None, Meta(description="The build number of its game; null if unknown.")] = None
+
+
+def server_report(server: str, findings: Iterable[CheckFinding], *, build: int | None = None) -> ServerReport:
+    """Return the report of a server that was checked."""
+    items = tuple(CheckItem)
+    ordered = tuple(sorted(findings, key=lambda finding: items.index(finding.item)))
+    is_faulty = any(finding.verdict is CheckVerdict.FAULT for finding in ordered)
+    state = CheckState.FAULT if is_faulty else CheckState.OK
+    return ServerReport(server=server, state=state, findings=ordered, build=build)
+
+
+def compare_builds(reports: Sequence[ServerReport]) -> tuple[ServerReport, ...]:
+    """Return the reports, with a fault for each server whose build is older than that of another one."""
+    newest = max(reports, key=lambda report: report.build or 0, default=None)
+    if newest is None or newest.build is None:
+        return tuple(reports)
+    return tuple(
+        _with_older_build(report, newest) if report.build is not None and report.build < newest.build else report
+        for report in reports
+    )
+
+
+def is_healthy(reports: Iterable[ServerReport]) -> bool:
+    """True if no server has a fault; servers that are in use or were not checked do not count."""
+    return not any(report.state is CheckState.FAULT for report in reports)
+
+
+def _with_older_build(report: ServerReport, newest: ServerReport) -> ServerReport:
+    older = CheckFinding(
+        item=CheckItem.BUILD,
+        verdict=CheckVerdict.FAULT,
+        text=f"Build {report.build} is older than build {newest.build} of {newest.server}.",
+        advice=UPDATE,
+    )
+    others = (finding for finding in report.findings if finding.item is not CheckItem.BUILD)
+    return server_report(report.server, (*others, older), build=report.build)
+
+
+UPDATE: Final = "Update the server: players whose game is newer cannot join it."

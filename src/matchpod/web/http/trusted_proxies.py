@@ -1,0 +1,84 @@
+"""Find the address of a client whose request came through proxies, from the headers that they add.
+
+Each proxy appends the address that it was called from, so the headers are read from right to left: an entry counts only
+if the machine that added it is a trusted proxy. What stands further left may be invented. A proxy usually adds one of
+the two headers and passes the other on as the client sent it: if both are there and differ, neither counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from matchpod.web.http.responses import Header
+
+LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
+MAX_PROXIES: Final = 16
+"""Proxies that a request may have passed; with more of them, the last one that was read counts as the client."""
+
+_ELEMENT: Final = re.compile(rb'(?:"[^"]*"|[^,"])+')
+_FOR: Final = re.compile(rb'(?i)(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]*))\s*(?:;|$)')
+"""The node that an element of a Forwarded header (RFC 7239) is for."""
+_WITH_PORT: Final = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d{1,5})?|(?P<ipv4>[\d.]+):\d{1,5}")
+
+_Address = IPv4Address | IPv6Address
+
+
+class TrustedProxies:
+    """The machines whose headers count."""
+
+    def __init__(self, networks: Iterable[str] = LOOPBACK_NETWORKS) -> None:
+        """`networks` are addresses, or networks such as `10.0.0.0/8`."""
+        self._networks = tuple(map(ip_network, networks))
+
+    def has(self, host: str) -> bool:
+        """True if the machine at this address is a trusted proxy."""
+        address = _read(host)
+        return address is not None and self._has(address)
+
+    def client(self, proxy: str, headers: Sequence[Header]) -> str:
+        """Return the address of the client that a trusted proxy forwards a request for; its own if it names none."""
+        forwarded_for = [value for name, value in headers if name == b"x-forwarded-for"]
+        forwarded = [value for name, value in headers if name == b"forwarded"]
+        found = set()
+        if forwarded_for:
+            found.add(self._walk(proxy, b",".join(forwarded_for).rsplit(b",", MAX_PROXIES)[-MAX_PROXIES:]))
+        if forwarded:
+            found.add(self._walk(proxy, _nodes(b",".join(forwarded))))
+        return found.pop() if len(found) == 1 else proxy
+
+    def _walk(self, proxy: str, nodes: Sequence[bytes]) -> str:
+        """Return the nearest machine that is no trusted proxy, or the last one that is known."""
+        client = proxy
+        for node in reversed(nodes):
+            address = _read(node.decode("latin-1").strip(" \t"))
+            if address is None:
+                break
+            client = str(address)
+            if not self._has(address):
+                break
+        return client
+
+    def _has(self, address: _Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+def _nodes(forwarded: bytes) -> Sequence[bytes]:
+    """Return the nodes in a Forwarded header; none if a client left a quote open, which would hide the next entry."""
+    if forwarded.count(b'"') % 2:
+        return ()
+    found = map(_FOR.search, _ELEMENT.findall(forwarded)[-MAX_PROXIES:])
+    return [b"" if node is None else node[1] or node[2] or b"" for node in found]
+
+
+def _read(host: str) -> _Address | None:
+    """Return an address, which may have a port; None if it is a name, or hidden."""
+    if parts := _WITH_PORT.fullmatch(host):
+        host = parts["ipv6"] or parts["ipv4"] or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
