@@ -55,7 +55,7 @@ from matchpod.service.request_keys import check_key, earlier_use, key_conflict, 
 from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
-from matchpod.storage import history, history_counts, outbox, server_labels, servers
+from matchpod.storage import history, outbox, server_labels, servers
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import Idempotency, ServerRow, ServerSummary, TooManyLiveError
@@ -256,13 +256,7 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = new_row()
         created = initial_history(row, request.game_settings, self._server_name(row))
-        counts = history_counts.add_new(
-            row.org_id,
-            region=row.region,
-            created_at_ms=row.created_at_ms,
-            map_names=[one.map_name for one in created.maps],
-            has_series=created.series is not None,
-        )
+        counts = history.count_new(created, region=row.region, created_at_ms=row.created_at_ms)
         statements = history.insert(created)
         statements += server_labels.insert(row.org_id, row.id, row.created_at_ms, request.labels)
         statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))

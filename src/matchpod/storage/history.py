@@ -140,11 +140,20 @@ _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
 
 
 def insert(history: MatchHistory) -> list[Statement]:
-    """Insert the rows of a new match, which are not counted here; DuplicateError if they exist."""
+    """Insert the rows of a new match, but do not count them; DuplicateError if they exist."""
     return [
         _insert_new("maps", history.maps),
         *([] if history.series is None else [rows.insert("series", history.series)]),
     ]
+
+
+def count_new(history: MatchHistory, *, region: str, created_at_ms: int) -> Statement:
+    """Count the rows of a new match and its server."""
+    names = [one.map_name for one in history.maps]
+    has_series, org_id = history.series is not None, history.maps[0].org_id
+    return history_counts.add_new(
+        org_id, region=region, created_at_ms=created_at_ms, map_names=names, has_series=has_series
+    )
 
 
 def replace(history: MatchHistory) -> list[Statement]:

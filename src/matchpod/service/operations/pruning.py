@@ -42,7 +42,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 def audit_from_id(now_ms: int) -> str:
     """The id before which entries of the audit log are deleted: ids sort by time."""
-    return new_audit_id(now_ms - AUDIT_DAYS * DAY_MS, bytes(ID_RANDOM_BYTES))
+    return new_audit_id(max(0, now_ms - AUDIT_DAYS * DAY_MS), bytes(ID_RANDOM_BYTES))
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
