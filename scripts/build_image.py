@@ -24,6 +24,8 @@ IMAGES: Mapping[str, Path] = {
 }
 ENGINES = ("docker", "podman", "buildah")
 DEBIAN = "bookworm"
+SNIPER = "bullseye"
+"""The release of Debian that stands in for Steam Linux Runtime 3, which is derived from it."""
 DEBIAN_BASE = "localhost/matchpod-base"
 DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 
@@ -54,11 +56,17 @@ def build_command(arguments: argparse.Namespace, engine: Sequence[str], name: st
     ]
 
 
-def build_debian_base(engine: Sequence[str]) -> str:
+def debian_release(name: str) -> str:
+    """Return the release of Debian on which an image is built with --debian."""
+    return SNIPER if name == "matchpod-cs2" else DEBIAN
+
+
+def build_debian_base(engine: Sequence[str], release: str) -> str:
     """Make a root file system of Debian with Python, import it, and return the name of the image."""
+    base = f"{DEBIAN_BASE}:{release}"
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "base.tar"
-        run(["mmdebstrap", "--quiet", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, str(archive)])
+        run(["mmdebstrap", "--quiet", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", release, str(archive)])
         (Path(folder) / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
         run(
             [
@@ -66,11 +74,11 @@ def build_debian_base(engine: Sequence[str]) -> str:
                 "build",
                 *(("--isolation", "chroot") if engine[0] == "buildah" else ()),
                 "-t",
-                DEBIAN_BASE,
+                base,
                 folder,
             ]
         )
-    return DEBIAN_BASE
+    return base
 
 
 def version() -> str:
@@ -105,7 +113,9 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tag", default=version(), help="tag (default: the version)")
     base = parser.add_mutually_exclusive_group()
-    base.add_argument("--base", help="base image with Python 3.11 or newer (default: the one in the Dockerfile)")
+    base.add_argument(
+        "--base", help="base image with Python 3.11 or newer, 3.9 for matchpod-cs2 (default: the one in the Dockerfile)"
+    )
     base.add_argument("--debian", action="store_true", help="make the base with mmdebstrap (needs root)")
     parser.add_argument("--pip-config", type=Path, help="a pip.conf with another package registry, for the build only")
     parser.add_argument("--uv-config", type=Path, help="a uv.toml with another package registry, for the build only")
@@ -132,9 +142,12 @@ def main(words: Sequence[str]) -> int:
     """Build the images that the command line names."""
     arguments = read_arguments(words)
     engine = engine_command(arguments.engine, arguments.storage)
-    if arguments.debian:
-        arguments.base = build_debian_base(engine)
+    bases: dict[str, str] = {}
     for name in arguments.names or IMAGES:
+        release = debian_release(name)
+        if arguments.debian and release not in bases:
+            bases[release] = build_debian_base(engine, release)
+        arguments.base = bases.get(release, arguments.base)
         run(build_command(arguments, engine, name))
     return 0
 

@@ -77,9 +77,7 @@ class Series:
         )
         await store(self.db, entries)
         streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
-        recorder = Recorder(
-            self.row, self.fold, db=self.db, write=self._write, streams=streams, server_name="EU", tick_s=float
-        )
+        recorder = Recorder(self.row, self.fold, db=self.db, write=self._write, streams=streams, server_name="EU")
         await recorder.begin()
         for entry in entries:
             self.fold.apply(entry)

@@ -1,4 +1,4 @@
-"""Creating a match writes no more entries into indexes than its readers need."""
+"""Creating a match writes few entries into indexes."""
 
 from __future__ import annotations
 

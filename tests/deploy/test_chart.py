@@ -394,6 +394,12 @@ def test_commands_of_game_servers_are_valid(everything: dict[str, list[Object]])
         assert options.grace_period < pod["terminationGracePeriodSeconds"]
         assert command[command.index("-port") + 1] == "{port}"
         assert "fleet-secret" not in [mount["name"] for mount in game["volumeMounts"]]
+        if options.install_dir:
+            assert command[0] == "{game}/bin/linuxsteamrt64/cs2"
+            assert "{cfg}" in command
+            places = {mount["mountPath"]: mount["name"] for mount in game["volumeMounts"]}
+            assert {"name": places[options.instances_dir], "emptyDir": {}} in pod["volumes"]
+            assert game["resources"]["requests"]["ephemeral-storage"]
         assert all(isinstance(word, str) for word in game["args"])
 
 
@@ -639,7 +645,7 @@ def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_
         "settingsFile": {"existingSecret": "a"},
         "regions": [
             {"code": "a", "kind": "process"},
-            {"code": "a", "kind": "agones", "secret": "s", "gameServer": {"kind": "cs2"}},
+            {"code": "a", "kind": "agones", "secret": "s", "gameServer": {"kind": "cs2", "command": ["/cs2"]}},
         ],
     }
     assert sentences(values, tmp_path) == [
@@ -649,6 +655,7 @@ def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_
         "Region a is of the kind process, whose servers run inside one pod, but replicaCount is 2.",
         "Two regions have the code a.",
         "Region a has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game.",
+        "gameServer.command of region a does not contain {game}, the server's own folder `game`: use it in place of /srv/cs2/game.",
         "networkPolicy.apiServers is empty, but regions on Agones need the API server: kubectl get endpointslices -n default kubernetes",
         "ingress.host is required with an Ingress.",
     ]

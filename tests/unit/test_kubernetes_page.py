@@ -59,7 +59,7 @@ def test_command_is_valid_for_the_entry_point(template: Any, container: Any) -> 
 def test_only_the_init_container_mounts_the_secret(template: Any, container: Any) -> None:
     (init,) = template["template"]["spec"]["initContainers"]
     assert "fleet-secret" not in mounts(container)
-    assert not any(variable["name"] == SECRET_VARIABLE for variable in container["env"])
+    assert "env" not in container
     assert init["command"] == [*container["command"], DERIVE]
     assert init["image"] == container["image"]
     variables = {variable["name"]: variable.get("value", "") for variable in init["env"]}
@@ -94,7 +94,10 @@ def test_pod_is_hardened_like_that_of_the_chart(template: Any, container: Any) -
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     plain = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert init["securityContext"] == {**plain, "readOnlyRootFilesystem": True}
-    assert container["securityContext"] == {**plain, "readOnlyRootFilesystem": False}  # the game writes logs and caches
+    assert container["securityContext"] == {
+        **plain,
+        "readOnlyRootFilesystem": False,
+    }  # what it writes elsewhere is not known
     assert all("memory" in one["resources"]["limits"] for one in (init, container))
 
 
@@ -113,11 +116,16 @@ def mounts(container: Any) -> dict[str, Any]:
     return {mount["name"]: mount for mount in container["volumeMounts"]}
 
 
-def test_password_file_is_executed_from_the_folder_it_is_written_to(template: Any, container: Any) -> None:
+def test_server_runs_in_a_folder_of_its_own_on_the_disk_of_the_node(template: Any, container: Any) -> None:
     options, command = parse_arguments(container["args"], {})
-    folder, _, name = command[command.index("+exec") + 1].partition("/")
-    assert (options.cfg_dir, name) == (f"{container['workingDir']}/csgo/cfg/{folder}", "{cfg}")
-    assert options.cfg_dir in [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert command[0] == "{game}/bin/linuxsteamrt64/cs2"
+    assert command[command.index("+exec") + 1] == "{cfg}"
+    volumes = {volume["name"]: volume for volume in template["template"]["spec"]["volumes"]}
+    places = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    assert places[options.install_dir]["readOnly"] is True
+    assert volumes[places[options.instances_dir]["name"]]["emptyDir"] == {}, "it is not in memory, and has no limit"
+    assert container["resources"]["requests"]["ephemeral-storage"]
+    assert "ephemeral-storage" not in container["resources"]["limits"], "a pod over it is evicted with its match"
 
 
 def test_health_is_reported_several_times_within_the_limit(template: Any) -> None:

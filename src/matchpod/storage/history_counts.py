@@ -145,7 +145,7 @@ def add_new(
 
 @cache
 def _new_sql(names: int, *, has_series: bool) -> str:
-    """Return the text for a match with maps of so many names. Maps and series that have not started are of day 0."""
+    """Return the text for a match whose maps have this number of names. What has not started is of day 0."""
     counted = [("map", f"'{_ANY}'", ":maps")] + [("map", f":name_{at}", f":count_{at}") for at in range(names)]
     if has_series:
         counted.append(("series", f"'{_ANY}'", "1"))

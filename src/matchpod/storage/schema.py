@@ -458,6 +458,47 @@ _LABELS = (
 # The team to which a match was forfeited; in earlier versions, none was.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
+# The servers that are tried with the secret of their fleet, and those that rejected it, in few places per secret.
+_SECRET_TRIALS = (
+    """
+    CREATE TABLE secret_trials (
+        region TEXT NOT NULL,
+        secret TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        trial TEXT NOT NULL,
+        is_rejected INTEGER NOT NULL,
+        at_ms BIGINT NOT NULL,
+        PRIMARY KEY (region, secret, place)
+    )
+    """,
+)
+
+# The newest check of each region, and the log posts that one waits for.
+_REGION_CHECKS = (
+    """
+    CREATE TABLE region_checks (
+        region TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        may_allocate BIGINT NOT NULL,
+        requested_at_ms BIGINT NOT NULL,
+        requested_by TEXT NOT NULL,
+        updated_at_ms BIGINT NOT NULL,
+        report BLOB
+    )
+    """,
+    """
+    CREATE TABLE check_posts (
+        token_hash TEXT PRIMARY KEY,
+        check_id TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        received_ms BIGINT,
+        source TEXT,
+        stamp TEXT
+    )
+    """,
+)
+
 # One index of open servers instead of two. Ended ones of a region are in an index that the others are not in, and the
 # audit log is deleted by its ids, which sort by time.
 _OPEN_SERVERS = (
@@ -504,6 +545,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _LABELS,
     _FORFEITS,
     _MATCH_ACTIONS,
+    _REGION_CHECKS,
+    _SECRET_TRIALS,
     history_schema.ENDED_ONLY_INDEXES,
     _OPEN_SERVERS,
 )

@@ -159,9 +159,7 @@ class World:
         """Load the match from what is stored, as its next runner does."""
         row = row_of(recorded().settings, id=SERVER)
         fold = Fold.begin(row, 1.0)
-        recorder = Recorder(
-            row, fold, db=self.db, write=_write_nothing, streams=self.streams, server_name="", tick_s=float
-        )
+        recorder = Recorder(row, fold, db=self.db, write=_write_nothing, streams=self.streams, server_name="")
         await recorder.begin()
 
     async def end(self) -> list[MapRow]:

@@ -295,6 +295,9 @@ tolerations:
 {{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") (not $game.image.repository) -}}
 {{- $faults = append $faults (printf "Region %s has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game." .code) -}}
 {{- end -}}
+{{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") $game.command (not (contains "{game}" (join " " $game.command))) -}}
+{{- $faults = append $faults (printf "gameServer.command of region %s does not contain {game}, the server's own folder `game`: use it in place of %s." .code $game.gameFolder) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.networkPolicy.enabled -}}
