@@ -72,7 +72,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "regions": [_TRY, _LAN],
     },
     "policies-other-cluster": {"fleetsOnly": True, "networkPolicy": _POLICY, "regions": [_TRY]},
-    "callback-proxy": {"firstKey": {"existingSecret": "first"}},
+    "callback-proxy": {"callbackProxy": {"existingSecret": "proxy"}, "firstKey": {"existingSecret": "first"}},
     "platform-user": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "no-autoscaler": {"gameServer": {"autoscaler": {"enabled": False}, "replicas": 4}, "regions": [_TRY]},
     "two-regions-one-fleet": {
