@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from matchpod.core.errors import MatchpodError, UnavailableError
-from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
+from matchpod.service.access.rate_limit import FairPacer, RateLimiter
 from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.ingest.urls import LOGS_PATH, REPORTS_PATH, SHOTS_PATH
@@ -87,8 +87,8 @@ def create_web(
         internal_openapi=functools.partial(describe_internal, endpoints, services.version),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
-        metrics_pace=RequestPacer(
-            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
+        metrics_pace=FairPacer(
+            METRICS_PER_S, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
@@ -135,16 +135,29 @@ class Application:
     def direct_routes(self) -> Sequence[DirectRoute]:
         """What game servers post, which is answered without a task and a request id: it is most of all requests."""
         ingest = self._site.services.ingest
-
-        def route(path: str, take: Take) -> DirectRoute:
-            prefix = path.partition("{")[0].encode()
-            return DirectRoute(prefix=prefix, take=functools.partial(self._take, path, take), response=OK_BODY)
-
         return (
-            route(LOGS_PATH, ingest.take_log),
-            route(SHOTS_PATH, lambda token, _, body, stored: ingest.take_shots(token, body, stored)),
-            route(REPORTS_PATH, self._take_report),
+            self._direct_route(LOGS_PATH, ingest.take_log),
+            self._direct_route(SHOTS_PATH, lambda token, _, body, stored: ingest.take_shots(token, body, stored)),
+            self._direct_route(REPORTS_PATH, self._take_report),
         )
+
+    def _direct_route(self, path: str, store: Take) -> DirectRoute:
+        """Return the route of a path whose requests `store` takes while this process is ready."""
+        services = self._site.services
+
+        def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
+            if services.readiness.state is not ReadinessState.READY or services.readiness.read_only is not None:
+                return False
+            started = self._monotonic()
+
+            def stored(is_stored: bool) -> None:
+                answer(is_stored)
+                if is_stored:
+                    self._record(path, "POST", 200, started=started, request_id="")
+
+            return store(path_rest, headers, body, stored)
+
+        return DirectRoute(prefix=path.partition("{")[0].encode(), take=take, response=OK_BODY)
 
     @property
     def server_reads(self) -> ReadRoute | None:
@@ -170,28 +183,6 @@ class Application:
             return False
         token = next((value for name, value in headers if name == _TOKEN_HEADER), b"").decode("latin-1")
         return self._site.services.ingest.take_report(token, body, stored)
-
-    def _take(
-        self,
-        path: str,
-        take: Take,
-        path_rest: str,
-        headers: Sequence[Header],
-        body: bytes,
-        answer: Answered,
-        /,
-    ) -> bool:
-        services = self._site.services
-        if services.readiness.state is not ReadinessState.READY or services.readiness.read_only is not None:
-            return False
-        started = self._monotonic()
-
-        def stored(is_stored: bool) -> None:
-            answer(is_stored)
-            if is_stored:
-                self._record(path, "POST", 200, started=started, request_id="")
-
-        return take(path_rest, headers, body, stored)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._monotonic()

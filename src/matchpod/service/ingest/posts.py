@@ -206,7 +206,7 @@ class Ingest:
         if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):
             return False
         entry = _log_entry(sender, _stored_headers(headers), lines, received_ms=self._clock.now_ms())
-        return self._take(token, sender, entry, len(lines), stored)
+        return self._take(token, sender, entry, stored)
 
     def take_report(self, token: str, report: bytes, stored: Stored) -> bool:
         """Store a usual report of the match plugin without waiting, as `take_log` does; it is answered at once."""
@@ -220,9 +220,10 @@ class Ingest:
         sender = self._report_tokens.open_sender(token)
         if sender is None or not 0 < len(report) <= MAX_REPORT_BYTES:
             return False
-        return self._take(token, sender, self._report_entry(kind, sender, report), len(report), stored)
+        return self._take(token, sender, self._report_entry(kind, sender, report), stored)
 
-    def _take(self, token: str, sender: _Sender, entry: NewEntry, size: int, stored: Stored) -> bool:
+    def _take(self, token: str, sender: _Sender, entry: NewEntry, stored: Stored) -> bool:
+        size = len(entry.body)  # secrets in it were overwritten
         budget = self._budgets.take(token, size, sender.speed)
         if budget is None:
             return False

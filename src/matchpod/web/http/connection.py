@@ -62,8 +62,6 @@ class ApiConnection(asyncio.Protocol):
         """What has arrived of the body of a request that may be answered directly."""
         self._direct: DirectRoute | None = None
         """The route of the request, if it is a POST that may be answered directly."""
-        self._is_read = False
-        """True if the request is a GET that may be answered at once."""
         self._may_read = True
         """False once one was, until more data arrives: others are served in between."""
         self._newest: Exchange | None = None
@@ -175,10 +173,10 @@ class ApiConnection(asyncio.Protocol):
         self._unparsed_bytes = 0
         reads, url = self._shared.reads, self._head.url
         self._direct = self._shared.direct_route(url)
-        if self._direct is not None and self._may_be_direct(b"POST") and self._closes_as_asked(version):
-            self._direct_body, self._is_read = b"", False
-        elif reads is not None and url.startswith(reads.prefix) and self._may_read_directly(version):
-            self._direct_body, self._is_read = b"", True
+        is_post = self._direct is not None and self._may_be_direct(b"POST") and self._closes_as_asked(version)
+        is_read = reads is not None and url.startswith(reads.prefix) and self._may_read_directly(version)
+        if is_post or is_read:
+            self._direct_body = b""
         else:
             self._begin_exchange()
 
@@ -201,7 +199,7 @@ class ApiConnection(asyncio.Protocol):
 
     def _await_body(self, body: bytes) -> None:
         """Wait for the rest of a body until the deadline of the request; pass on one that is large or unusual."""
-        if self._is_read or self._direct is None or len(body) > MAX_BUFFERED_BODY:
+        if self._direct is None or len(body) > MAX_BUFFERED_BODY:
             self._begin_exchange()
         else:
             self._shared.set_busy(self)
@@ -236,7 +234,7 @@ class ApiConnection(asyncio.Protocol):
         """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
-            if not self._is_read:
+            if self._direct is not None:
                 self._take(self._direct_body)
                 return
             if self._answer_read():
