@@ -42,6 +42,7 @@ UNKNOWN = {
     "actionId": "action_00000000000000000000000000",
     "mapId": "00000000-0000-4000-8000-000000000000",
     "externalMatchId": "unknown",
+    "code": "unknown",
     "file": "unknown.txt",
 }
 WRONG_QUERIES = {
@@ -140,6 +141,7 @@ def record(service: RecordedService) -> Recorder:
     wait_until(lambda: len(service.proxy.callbacks) >= 4 or None, "all callbacks have arrived")
     record_results(recorder, in_progress)
     record_ruling(recorder)
+    record_check(recorder)
     record_history(recorder, series, deathmatch)
     record_streams(recorder, series)
     record_callbacks(recorder)
@@ -245,6 +247,14 @@ def record_ruling(recorder: Recorder) -> None:
     recorder.call("ruleMatch", "no-show", body, id=no_show)
     recorder.call("getMatchByExternalId", "ruled", externalMatchId="cup-19")
     recorder.call("withdrawRuling", "withdrawn", id=no_show)
+
+
+def record_check(recorder: Recorder) -> None:
+    """Record a check of the region: what its request returns, and what it has found."""
+    recorder.call("checkRegion", "requested", code="sandbox")
+    path = "/api/v1/regions/sandbox/check"
+    wait_until(lambda: recorder.service.call("GET", path).json["state"] == "done", "the region has been checked")
+    recorder.call("getRegionCheck", "done", code="sandbox")
 
 
 def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:

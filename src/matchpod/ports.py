@@ -195,6 +195,9 @@ class Fleet(Protocol):
     async def probe(self) -> str | None:
         """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
 
+    def waiting_server(self, slot: str) -> GameServer | None:
+        """The running server of a slot, whether or not it is free; None if a server must be allocated first."""
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
 
@@ -279,6 +282,16 @@ class Consoles(Protocol):
         """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
 
 
+class ServerProbe(Protocol):
+    """Looks at a machine from outside, without a password."""
+
+    async def accepts(self, host: str, port: int) -> bool | None:
+        """True if a port accepts connections, False if it refuses them, None if nothing answers."""
+
+    async def has_game(self, host: str, port: int) -> bool:
+        """True if a game answers a query over UDP."""
+
+
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +332,28 @@ class CallbackSender(Protocol):
 
     async def close(self) -> None:
         """Abort all attempts in progress."""
+
+
+class SecretTrials(Protocol):
+    """Limits how many servers of a fleet are tried with a secret that none has accepted lately; for all processes.
+
+    `secret` is a fingerprint. A DatabaseError passes through.
+    """
+
+    async def begin(self, secret: str, places: int) -> str | None:
+        """Begin the trial of one more server and return its id; None if as many are being tried or have rejected it."""
+
+    async def reject(self, secret: str, trial: str) -> None:
+        """End a trial whose server rejected the secret: it counts until a server accepts the secret."""
+
+    async def accept(self, secret: str, trial: str | None) -> None:
+        """Note that a server accepted the secret; those that rejected it before count no longer."""
+
+    async def drop(self, secret: str, trial: str) -> None:
+        """End a trial that said nothing."""
+
+    async def rejected(self, secret: str) -> int:
+        """Return how many servers have rejected the secret since the last one accepted it."""
 
 
 # --- traces -------------------------------------------------------------------------------------------------------

@@ -502,7 +502,7 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
         ('kind = "static"\nservers = ["a"]', "regions[1].fleet.servers in var/matchpod.toml must be a list like"),
         (
             'kind = "static"\nservers = [{ address = "1.2.3.4:0", rcon_password = "x" }]',
-            'regions[1].fleet.servers[1].address in var/matchpod.toml is "1.2.3.4:0"; it must be an IPv4 address and a port',
+            'regions[1].fleet.servers[1].address in var/matchpod.toml is "1.2.3.4:0"; it must be an address and a port',
         ),
     ]:
         assert fleet_fault(fleet).startswith(prefix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version as installed_version
 from typing import assert_never
@@ -18,11 +18,13 @@ from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.instance_folders import InstanceOptions
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.server_user import find_user
-from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.server_probe import SocketProbe
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
 from matchpod.app.measurement import RegionMeter, measure
+from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.console.deps import ConsoleDeps
@@ -31,7 +33,7 @@ from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.ports import CallbackSender, Consoles, Fleet
+from matchpod.ports import CallbackSender, Consoles, Fleet, SecretTrials
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FailedLogIns
@@ -54,7 +56,11 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
+from matchpod.service.region_checks.requests import RegionChecks
+from matchpod.service.region_checks.runs import CheckRuns
+from matchpod.service.region_checks.server_check import CheckDeps
 from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.regions.secret_trials import StoredTrials
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.rulings import Rulings
 from matchpod.service.runner.deps import Deps
@@ -76,6 +82,8 @@ from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
 
+TRIAL_ID_BYTES = 8
+
 _log = logging.getLogger(__name__)
 
 
@@ -89,6 +97,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
     deps: Deps
+    region_checks: CheckRuns
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
@@ -131,7 +140,10 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    services = _compose_services(resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness)
+    checks = _compose_checks(deps)
+    services = _compose_services(
+        resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness, checks=checks
+    )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
@@ -142,6 +154,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
+        region_checks=checks,
         web=web,
         ops=ops,
     )
@@ -156,6 +169,7 @@ def _compose_services(
     disk: DiskSpace,
     remote: RemoteMatches,
     readiness: Readiness,
+    checks: CheckRuns,
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
@@ -175,6 +189,7 @@ def _compose_services(
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
+        region_checks=_compose_requests(deps, audit, checks),
         metrics=deps.metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
@@ -182,6 +197,27 @@ def _compose_services(
         cors_origins=settings.cors_origins,
         version=installed_version("matchpod"),
     )
+
+
+def _compose_checks(deps: Deps) -> CheckRuns:
+    return CheckRuns(
+        CheckDeps(
+            db=deps.db,
+            clock=deps.clock,
+            consoles=deps.consoles,
+            probe=SocketProbe(),
+            urls=deps.ingest,
+            turns=deps.turns,
+            installation=deps.installation,
+            random_bytes=deps.random_bytes,
+        ),
+        deps.regions,
+    )
+
+
+def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChecks:
+    codes = [region.code for region in deps.regions.all()]
+    return RegionChecks(db=deps.db, clock=deps.clock, audit=audit, codes=codes, wake=checks.wake)
 
 
 def _compose_web(
@@ -232,11 +268,17 @@ def warn_of_denied_callbacks(settings: Settings) -> None:
 
 
 def compose_regions(
-    settings: Settings, consoles: Consoles, *, installation: str, metrics: Metrics | None = None
+    settings: Settings,
+    consoles: Consoles,
+    *,
+    installation: str,
+    metrics: Metrics | None = None,
+    trials_of: Callable[[str], SecretTrials] | None = None,
 ) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
 
-    Servers are started in the name of the installation, which never touches those of another one.
+    Servers are started in the name of the installation, which never touches those of another one. `trials_of` returns
+    the trials of a region's fleet secret; only processes that drive matches need it.
     """
     metrics = metrics or Metrics(Registry())
     return [
@@ -247,7 +289,14 @@ def compose_regions(
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
-            fleet=_compose_fleet(region, settings, consoles, installation, metrics=metrics),
+            fleet=_compose_fleet(
+                region,
+                settings,
+                consoles,
+                installation,
+                metrics=metrics,
+                trials=None if trials_of is None else trials_of(region.code),
+            ),
         )
         for region in settings.regions
     ]
@@ -259,12 +308,17 @@ def _pending_ms(fleet: FleetSettings) -> int | None:
 
 
 def _compose_fleet(
-    region: RegionSettings, settings: Settings, consoles: Consoles, installation: str, *, metrics: Metrics
+    region: RegionSettings,
+    settings: Settings,
+    consoles: Consoles,
+    installation: str,
+    *,
+    metrics: Metrics,
+    trials: SecretTrials | None,
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
-        servers = [StaticServer(server.address, server.rcon_password.reveal()) for server in fleet.servers]
-        return StaticFleet(servers, consoles, owner=installation)
+        return StaticFleet(static_servers(fleet), consoles, owner=installation)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(
             command=fleet.command,
@@ -284,7 +338,7 @@ def _compose_fleet(
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
     if isinstance(fleet, AgonesFleetSettings):
-        return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics)
+        return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics, trials=trials)
     assert_never(fleet)
 
 
@@ -301,7 +355,13 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 
 
 def _compose_agones_fleet(
-    code: str, fleet: AgonesFleetSettings, consoles: Consoles, installation: str, *, metrics: Metrics
+    code: str,
+    fleet: AgonesFleetSettings,
+    consoles: Consoles,
+    installation: str,
+    *,
+    metrics: Metrics,
+    trials: SecretTrials | None,
 ) -> Fleet:
     # Imported here: the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
@@ -334,7 +394,7 @@ def _compose_agones_fleet(
     meter = RegionMeter(metrics.agones, code)
     metrics.registry.before_rendering(meter.update)
     client = KubernetesClient(source, namespace=fleet.namespace, meter=meter)
-    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit))
+    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit), trials)
 
 
 def _compose_dispatcher(
@@ -376,7 +436,15 @@ def _compose_deps(
         clock=resources.clock,
         vault=resources.vault,
         regions=Regions(
-            compose_regions(resources.settings, consoles, installation=resources.installation, metrics=metrics),
+            compose_regions(
+                resources.settings,
+                consoles,
+                installation=resources.installation,
+                metrics=metrics,
+                trials_of=partial(
+                    StoredTrials, resources.db, resources.clock, new_id=partial(secrets.token_hex, TRIAL_ID_BYTES)
+                ),
+            ),
             resources.db,
             silent,
         ),

@@ -35,6 +35,7 @@ from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.log_urls import unreachable_log_urls
 from matchpod.app.loop_watch import watched_loop
+from matchpod.app.reloading import ServerLists
 from matchpod.app.resources import (
     Resources,
     ResourcesError,
@@ -99,18 +100,22 @@ def run_service(
     announce: Callable[[str], None] | None,
     command: str = "matchpod",
     is_restored: bool = False,
+    load: Callable[[], Settings] | None = None,
 ) -> int:
     """Run the service until it is signalled to stop; return the exit code.
 
     `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
     run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
+    `load` reads the settings again, at SIGHUP; without it, the same ones count.
     """
     share_one_heap()
     limits = connection_limits(settings, _allow_open_files())
     warn_of_denied_callbacks(settings)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, limits, announce, command=command, is_restored=is_restored))
+            again = load or (lambda: settings)
+            serving = _serve(settings, limits, announce, command=command, is_restored=is_restored, load=again)
+            return runner.run(serving)
     except DatabaseError as exc:
         raise ResourcesError(f"The service cannot start: {exc}.") from exc
     except ResourcesError:
@@ -167,13 +172,12 @@ async def _serve(
     *,
     command: str,
     is_restored: bool,
+    load: Callable[[], Settings],
 ) -> int:
     async with AsyncExitStack() as stack:
         check_fleets(settings)
-        make_folder(settings.data_dir)
         warn_of_open_files(settings)
-        if settings.database_url is None:
-            stack.callback(_lock_folder(settings).release)
+        _prepare_folder(settings, stack)
         resources = await open_resources(settings)
         stack.push_async_callback(resources.db.close)
         read_only = await _prepare(resources, is_restored=is_restored)
@@ -189,6 +193,7 @@ async def _serve(
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
+        stack.enter_context(ServerLists(settings, service.regions, load=load, base=ingest_base).following())
         key = await _create_key(service, settings)
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
@@ -200,6 +205,13 @@ async def _serve(
         collect_rarely()
         process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
+
+
+def _prepare_folder(settings: Settings, stack: AsyncExitStack) -> None:
+    """Create the data folder, and lock it if it has the database."""
+    make_folder(settings.data_dir)
+    if settings.database_url is None:
+        stack.callback(_lock_folder(settings).release)
 
 
 def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[None]:
@@ -263,7 +275,7 @@ class ServiceProcess:
             on_listening=self._on_listening,
             limits=limits,
             metrics=service.connection_metrics,
-            direct=service.web.log_posts,
+            direct=service.web.direct_routes,
             reads=service.web.server_reads,
         )
         self._servers = {self._http: bound}
@@ -310,6 +322,7 @@ class ServiceProcess:
                 "outbox": self._service.dispatcher.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
+                "region checks": self._service.region_checks.run,
             }
             if also is not None:
                 jobs["place"] = also

@@ -1,6 +1,6 @@
 """The command line: one function per command.
 
-Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input.
+Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` has a third.
 Results go to standard output, everything else to standard error, so that output can be piped.
 """
 

@@ -1,21 +1,35 @@
-"""List regions with their capacity, activate or deactivate them, and confirm sweeps: `matchpod regions`."""
+"""List, check and switch regions, and confirm sweeps: `matchpod regions`."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Annotated, TypeVar
+from contextlib import suppress
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import typer
 
+from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
+from matchpod.cli.terminal import (
+    AsJson,
+    Columns,
+    command_group,
+    print_listing,
+    print_note,
+    replace_unencodable,
+    short_time,
+)
+from matchpod.core.errors import NotFoundError, RateLimitError
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.text_rules import printable
+from matchpod.core.servers.check_report import CheckState, ServerReport
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.ports import Fleet
 from matchpod.service.access.audit import COMMAND_LINE, Audit
+from matchpod.service.region_checks.requests import CheckProgress, RegionChecks, RegionCheckView
 from matchpod.service.regions.regions import Regions, rest_sentence
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.regions.switch import RegionSwitch
@@ -27,6 +41,12 @@ from matchpod.storage.withheld_servers import WithheldServer, withheld_servers
 app = command_group(
     "Regions are defined in the settings. Activate or deactivate them here, even while the service runs."
 )
+
+CHECK_POLL_S: Final = 0.3
+"""How often a check that the service runs is read."""
+
+NOTHING_CHECKED: Final = 3
+"""Exit code of a check that says nothing about any server."""
 
 _T = TypeVar("_T")
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
@@ -119,6 +139,95 @@ def sweep(
         print_note(f"the service releases {len(found)} servers of region {code} within a minute")
     else:
         print_listing(found, columns, as_json=False)
+
+
+@app.command()
+def check(
+    code: _CODE,
+    *,
+    may_allocate: Annotated[
+        bool, typer.Option("--allocate", help="Take a waiting pod of the region, and delete it afterwards.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole check as one JSON object.")] = False,
+) -> None:
+    """Let the service check the game servers of a region: console, plugins, login, log, clock.
+
+    Servers with a match are left alone, and a match that waits for a server comes first. Exit codes: 0 if no server has
+    a fault, 1 if one has, 2 for an unknown region, 3 if no server could be checked or no service runs.
+    """
+
+    async def run(resources: Resources) -> RegionCheckView:
+        codes = [region.code for region in resources.settings.regions]
+        audit = Audit(db=resources.db, clock=resources.clock)
+        checks = RegionChecks(db=resources.db, clock=resources.clock, audit=audit, codes=codes)
+        return await _await_check(checks, code, may_allocate=may_allocate)
+
+    try:
+        found = run_with_resources(run, needs_original=True)
+    except NotFoundError as exc:
+        fail(str(exc), code=2)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    elif found.state is CheckProgress.DONE:
+        for server in found.servers:
+            _print_report(server)
+    raise typer.Exit(_check_code(found))
+
+
+async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
+    """Request a check, and wait until it is over; on standard error, name the servers as they are checked."""
+    shown: set[str] = set()
+    try:
+        found = await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
+    except RateLimitError:
+        found = await _request_again(checks, code, may_allocate=may_allocate)
+    check_id = found.id
+    while found.state in (CheckProgress.REQUESTED, CheckProgress.RUNNING) and found.id == check_id:
+        for server in found.servers:
+            if server.state is CheckState.CHECKING and server.server not in shown:
+                shown.add(server.server)
+                print_note(f"checking {printable(server.server)}")
+        await asyncio.sleep(CHECK_POLL_S)
+        found = await checks.read(code) or found
+    return found
+
+
+def _check_code(found: RegionCheckView) -> int:
+    """Say how a check ended, and return the exit code."""
+    if found.note is not None:
+        print_note(printable(found.note))
+    if found.state is not CheckProgress.DONE:
+        print_note("no process of the service works on the check; is the service running with this database?")
+        return NOTHING_CHECKED
+    if found.healthy is None:
+        print_note("no server was checked")
+        return NOTHING_CHECKED
+    count = sum(server.state in (CheckState.OK, CheckState.FAULT) for server in found.servers)
+    faulty = sum(server.state is CheckState.FAULT for server in found.servers)
+    print_note(f"{count} {'server' if count == 1 else 'servers'} checked, {faulty} with a fault")
+    return 0 if found.healthy else 1
+
+
+async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
+    """Request a check that was refused because the last one is too recent, when its pause is over."""
+    print_note("the last check was seconds ago; waiting")
+    while True:
+        await asyncio.sleep(CHECK_POLL_S)
+        with suppress(RateLimitError):
+            return await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
+
+
+def _print_report(server: ServerReport) -> None:
+    """Print what was found about a server."""
+    head = server.state.value.replace("_", " ")
+    lines = [f"{server.server}: {head}" + (f" ({server.note})" if server.note else "")]
+    for finding in server.findings:
+        lines.append(f"  {finding.verdict.value:8} {finding.item.label:12} {finding.text}")
+        if finding.advice is not None:
+            lines.append(f"  {'':8} {'':12} -> {finding.advice}")
+    replace_unencodable()
+    for line in lines:
+        typer.echo(escape_unprintable(line))
 
 
 async def _region_lines(resources: Resources) -> list[RegionLine]:

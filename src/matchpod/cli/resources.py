@@ -28,9 +28,14 @@ _T = TypeVar("_T")
 def load_process_settings() -> Settings:
     """Load the settings of this process; exit with code 2 if they are invalid."""
     try:
-        return load_settings(os.environ, _read_file)
+        return read_process_settings()
     except SettingsError as exc:
         fail(*exc.faults, code=2)
+
+
+def read_process_settings() -> Settings:
+    """Load the settings of this process; SettingsError if they are invalid."""
+    return load_settings(os.environ, _read_file)
 
 
 def check_extras(settings: Settings) -> None:

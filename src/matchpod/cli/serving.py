@@ -12,7 +12,7 @@ import typer
 
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import ResourcesError
-from matchpod.cli.resources import check_extras, fail, load_process_settings
+from matchpod.cli.resources import check_extras, fail, load_process_settings, read_process_settings
 
 
 def serve(
@@ -28,7 +28,7 @@ def serve(
     """Run the service until SIGTERM or Ctrl-C; docs/configuration.md lists all settings.
 
     Stopping takes up to 25 s, to let callbacks in progress finish; a second signal stops it at once. Matches continue
-    on their servers and are resumed at the next start.
+    on their servers and are resumed at the next start. At SIGHUP, the lists of servers of static fleets are read again.
     """
     from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
 
@@ -39,7 +39,9 @@ def serve(
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
     try:
         announce = typer.echo if sys.stdout.isatty() else None
-        code = run_service(settings, announce=announce, command=_own_command(), is_restored=restored)
+        code = run_service(
+            settings, announce=announce, command=_own_command(), is_restored=restored, load=read_process_settings
+        )
     except ResourcesError as exc:
         fail(str(exc))
     raise typer.Exit(code)

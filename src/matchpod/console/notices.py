@@ -28,6 +28,7 @@ NOTICES: Final = {
     "session-ended": "The session has ended.",
     "key-revoked": "The key is revoked. Its sessions have ended too.",
     "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
+    "region-checking": "The servers of the region are being checked. Servers with a match are left alone.",
     "region-on": "The region accepts new matches.",
     "region-off": "The region accepts no new matches. Running matches go on.",
 }

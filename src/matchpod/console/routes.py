@@ -128,6 +128,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("GET", "/console/regions", Who.PERSON, regions.table, menu="Regions"),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
+    Route("POST", "/console/regions/{code}/check", Who.OPERATOR, regions.check),
     Route("GET", "/console/access", Who.PERSON, access.overview, query=("before", "page"), menu="Access"),
     Route("POST", "/console/access/keys", Who.OWNER, access.create_key),
     Route("POST", "/console/access/keys/{key_id}/rotate", Who.OWNER, access.rotate_key),

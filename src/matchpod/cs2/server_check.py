@@ -94,6 +94,11 @@ def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None,
     return [_fault(CheckItem.RCON, found + said, _UDP_ONLY if is_game_up and advice is _FIREWALL else advice)]
 
 
+def lost_console_finding(error: str) -> CheckFinding:
+    """Say that the console stopped answering in the middle of the check."""
+    return _fault(CheckItem.ROUND_TRIP, f"The console stopped answering: {error}.", _RESTART)
+
+
 def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
     """Read how long the console took to answer."""
     typical = median(times_ms)
@@ -327,7 +332,8 @@ _LOG_ADVICE: Final = (
     "and that the URL is answered without a redirect."
 )
 _LOCAL_URL_ADVICE: Final = (
-    "Only the machine of the service can reach this URL. Set MATCHPOD_PUBLIC_URL to one that the server can reach."
+    "Only the machine of the service can reach this URL. Set MATCHPOD_PUBLIC_URL or MATCHPOD_LOG_URL to one that the "
+    "server can reach."
 )
 _CLOCK_ADVICE: Final = (
     "Set the clock of its machine, best with NTP. Matches are timed by the clock of the service, but a wrong date "

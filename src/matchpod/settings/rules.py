@@ -41,7 +41,10 @@ REQUIRED_PLACEHOLDERS = ("port",)
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
-_ADDRESS = re.compile(r"([0-9.]+):([0-9]{1,5})")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9.-]{1,253}):([0-9]{1,5})")
+_IP_LIKE = re.compile(r"(?:.*\.)?[0-9]+")
+"""What ends in a number is an IPv4 address or a typo."""
+_GAME_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
@@ -243,16 +246,21 @@ def port_range() -> Rule[tuple[int, ...]]:
 
 
 def address() -> Rule[str]:
-    """IPv4 address and port of a game server."""
+    """IP address or host name, and port, of a game server."""
 
     def read(value: object) -> str:
         found = _matching(_ADDRESS, value)
-        port = int(found[2])
+        host, port = found[1], int(found[2])
         if not 1 <= port <= MAX_PORT:
             raise ValueError
-        return f"{ipaddress.IPv4Address(found[1])}:{port}"
+        if host.startswith("["):
+            return f"[{ipaddress.IPv6Address(host[1:-1])}]:{port}"
+        if _IP_LIKE.fullmatch(host):
+            return f"{ipaddress.IPv4Address(host)}:{port}"
+        return f"{_matching(_GAME_HOST, host.lower())[0]}:{port}"
 
-    return Rule('an IPv4 address and a port, like "203.0.113.7:27015"', read)
+    samples = '"203.0.113.7:27015", "[2001:db8::7]:27015" or "cs1.example.org:27015"'
+    return Rule(f"an address and a port, like {samples}", read)
 
 
 def names() -> Rule[tuple[str, ...]]:

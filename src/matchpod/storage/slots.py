@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement, Value
-from matchpod.storage.rows import write_one
+from matchpod.storage.rows import parameter_list, write_one
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.waiting_matches import ORDER, QUEUE
 
@@ -68,13 +68,14 @@ def free(server_id: str) -> Statement:
     return Statement("DELETE FROM slots WHERE server_id = :server_id", {"server_id": server_id})
 
 
-async def free_orphaned(db: Database) -> int:
-    """Free the slots of servers that are released or unknown; return how many."""
+async def free_orphaned(db: Database, checks: Sequence[str] = ()) -> int:
+    """Free the slots of servers that are released or unknown, except those of running checks; return how many."""
+    names, params = parameter_list("check", tuple(checks))
     delete = (
-        "DELETE FROM slots WHERE NOT EXISTS ("
+        f"DELETE FROM slots WHERE server_id NOT IN {names} AND NOT EXISTS ("
         "SELECT 1 FROM servers WHERE servers.id = slots.server_id AND servers.phase <> 'released') RETURNING slot"
     )
-    return len(await write_one(db, delete))
+    return len(await write_one(db, delete, params))
 
 
 async def taken(db: Database) -> dict[str, dict[str, str]]:

@@ -15,10 +15,11 @@ from matchpod.core.requests.audit_query import read_audit_query
 from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
-from matchpod.service.identity.principals import MANAGERS
+from matchpod.service.identity.principals import MANAGERS, Role
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.reading.match_head import MatchView, ServerView
 from matchpod.service.reading.server_lists import ServersPage
+from matchpod.service.region_checks.requests import RegionCheckView
 from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag, api_act, api_read
@@ -28,6 +29,7 @@ from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
 
+CHECK_PATH: Final = "/api/v1/regions/{code}/check"
 RULING_PATH: Final = "/api/v1/servers/{id}/ruling"
 
 _ingest_post: Final = partial(
@@ -193,6 +195,29 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         any_origin=True,
         errors=ANYWHERE,
         handler=matches.list_regions,
+    ),
+    api_act(
+        path=CHECK_PATH,
+        name="checkRegion",
+        summary="Check the game servers of a region",
+        text="Logs in to each free server, asks about its setup, and waits for a post of its log. Returns the check "
+        "that is under way if there is one; 429 less than 10 s after the last one. Only if the installation has one "
+        "organization: with several, its operators check regions.",
+        roles=(Role.OWNER,),
+        parameters=(parameters.REGION, parameters.ALLOCATE),
+        status=202,
+        returns=RegionCheckView,
+        handler=matches.check_region,
+    ),
+    api_read(
+        path=CHECK_PATH,
+        name="getRegionCheck",
+        summary="Get the newest check of a region",
+        text="Servers appear while they are checked. 404 if the region was never checked.",
+        roles=(Role.OWNER,),
+        parameters=(parameters.REGION,),
+        returns=RegionCheckView,
+        handler=use_cases.view(lambda services: services.region_checks.read_as),
     ),
     *ACTIONS,
     *CALLBACKS,

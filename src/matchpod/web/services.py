@@ -17,6 +17,7 @@ from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
+from matchpod.service.region_checks.requests import RegionChecks
 from matchpod.service.regions.regions import Regions
 from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
@@ -49,6 +50,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams
     ingest: Ingest
     regions: Regions
+    region_checks: RegionChecks
     metrics: Registry
     readiness: Readiness
     limits: Limits

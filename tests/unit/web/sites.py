@@ -47,6 +47,7 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
+from matchpod.service.region_checks.requests import RegionChecks
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
@@ -201,6 +202,9 @@ class Site:
                 requests=ActionRequests(self.db, self.clock, audit, live=live, random_bytes=self.random_bytes),
             ),
             matches=matches,
+            region_checks=RegionChecks(
+                db=self.db, clock=self.clock, audit=audit, codes=[region.code for region in regions.all()]
+            ),
             rulings=Rulings(
                 db=self.db,
                 clock=self.clock,

@@ -60,7 +60,7 @@ def test_endpoints_with_a_key_need_a_scope_and_those_that_write_or_show_acts_or_
         if endpoint.access is not None:
             is_write = endpoint.method != "GET"
             assert endpoint.access is (Scope.SERVERS_WRITE if is_write else Scope.SERVERS_READ)
-            assert bool(endpoint.roles) == (is_write or endpoint.name in ("listAudit", "getLog"))
+            assert bool(endpoint.roles) == (is_write or endpoint.name in ("listAudit", "getLog", "getRegionCheck"))
 
 
 # --- paths and methods --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from matchpod.ports import Capacity
+from matchpod.ports import Capacity, GameServer
 
 
 class FixedSlots:
@@ -27,6 +27,10 @@ class FixedSlots:
 
     async def probe(self) -> str | None:
         """Return None: these fleets have no waiting servers, or know their passwords from the settings."""
+        return None
+
+    def waiting_server(self, slot: str) -> GameServer | None:
+        """None: a server is started for each match."""
         return None
 
     async def follow(self, on_change: Callable[[], None]) -> None:

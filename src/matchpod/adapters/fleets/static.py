@@ -1,13 +1,15 @@
 """Provide game servers from a fixed list of running ones, each used by one match at a time and then cleaned up.
 
 This fleet starts and stops nothing. Several processes may share the list; the service stores in its slots which match
-uses which server.
+uses which server. The list may be replaced: a server that is no longer in it gets no other match, and is known until
+its match was released.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -37,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A server that is already running: `address` is the `ip:port` for players and for its console."""
+    """A server that is already running: `address` is for players and for its console, with an IP or a host name."""
 
     address: str
     rcon_password: str
@@ -60,7 +62,10 @@ class StaticFleet(FixedSlots):
         clean_s: float = CLEAN_S,
     ) -> None:
         """`owner` is the id of this installation."""
-        self._servers = {server.address: (*_split(server.address), server.rcon_password) for server in servers}
+        self._servers = _by_address(servers)
+        self._leaving: dict[str, _Login] = {}
+        """Servers that are no longer listed, and may still have a match."""
+        self._on_change = _ignore_change
         self._consoles = consoles
         self._owner = owner
         self._clean_pause_s = clean_pause_s
@@ -71,17 +76,43 @@ class StaticFleet(FixedSlots):
         """The addresses of the servers."""
         return tuple(self._servers)
 
+    def replace_servers(self, servers: Sequence[StaticServer]) -> None:
+        """Use another list from now on; the matches on servers that are not in it go on."""
+        listed = _by_address(servers)
+        known = {**self._leaving, **self._servers}
+        self._leaving = {address: login for address, login in known.items() if address not in listed}
+        self._servers = listed
+        self._on_change()
+
+    async def follow(self, on_change: Callable[[], None]) -> None:
+        """Call `on_change` when the list was replaced, until cancelled."""
+        self._on_change = on_change
+        try:
+            await super().follow(on_change)
+        finally:
+            self._on_change = _ignore_change
+
     @property
     def keeps_servers(self) -> bool:
         return True
 
+    def waiting_server(self, slot: str) -> ports.GameServer | None:
+        login = self._login(slot)
+        if login is None:
+            return None
+        host, port, password = login
+        return ports.GameServer(
+            ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False
+        )
+
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
         """Return the server of this slot; SlotInUseError if another installation uses it."""
-        if order.slot not in self._servers:
+        server = self.waiting_server(order.slot)
+        if server is None:
             raise ports.FleetError(f"this fleet has no server {order.slot}")
-        host, port, password = self._servers[order.slot]
         try:
-            console = await self._consoles.open(host, port, password)
+            address = await _resolve(server.ip, server.port)
+            console = await self._consoles.open(server.rcon_host, server.rcon_port, server.rcon_password)
             try:
                 users = [installation_in(token) for token in await _log_tokens(console.run)]
             finally:
@@ -94,16 +125,14 @@ class StaticFleet(FixedSlots):
                 f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
                 f" run {REMOVE_LOG_LISTENERS} on the server"
             )
-        return ports.GameServer(
-            ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False
-        )
+        return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
         """UNKNOWN: its process is not seen from here, and one that refuses connections may be busy or restarting.
 
-        GONE if the list no longer contains the server.
+        GONE if no list that this process has read contains the server.
         """
-        return FleetReport.UNKNOWN if slot in self._servers else FleetReport.GONE
+        return FleetReport.GONE if self._login(slot) is None else FleetReport.UNKNOWN
 
     async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
         """End the match on the server and kick all players.
@@ -111,18 +140,17 @@ class StaticFleet(FixedSlots):
         A server that does not answer is left unchanged, and so is one that another match uses by now: the process that
         releases it may have been frozen for a while.
         """
-        if slot not in self._servers:
+        if (login := self._login(slot)) is None:
             return
         for attempt in range(CLEAN_TRIES):
             if attempt:
                 await asyncio.sleep(self._clean_pause_s)
             try:
                 async with asyncio.timeout(self._clean_s):
-                    await self._clean(slot, lease)
+                    await self._clean(slot, login, lease)
                 break
             except (ports.ConsoleLostError, TimeoutError):
-                host, port, _ = self._servers[slot]
-                if await probe_port(host, port) is False:
+                if await probe_port(*login[:2]) is False:
                     break
             except ports.ConsoleFaultError as exc:
                 _log.warning("server not cleaned up: console fault", extra={"slot": slot, "error": str(exc)})
@@ -131,6 +159,7 @@ class StaticFleet(FixedSlots):
                 break
         else:
             _log.warning("server not cleaned up: console does not answer", extra={"slot": slot})
+        self._leaving.pop(slot, None)
 
     async def servers(self) -> Sequence[ports.ListedServer]:
         """Return nothing: these servers keep running with or without a match, so there is nothing to sweep."""
@@ -139,10 +168,13 @@ class StaticFleet(FixedSlots):
     async def close(self) -> None:
         """Do nothing: the servers keep running."""
 
-    async def _clean(self, slot: str, lease: ports.ServerLease | None) -> None:
+    def _login(self, slot: str) -> _Login | None:
+        return self._servers.get(slot) or self._leaving.get(slot)
+
+    async def _clean(self, slot: str, login: _Login, lease: ports.ServerLease | None) -> None:
         check = _check_nothing if lease is None else lease.check
         check()
-        console = await self._consoles.open(*self._servers[slot])
+        console = await self._consoles.open(*login)
 
         async def run(command: str) -> str:
             check()
@@ -162,8 +194,15 @@ class StaticFleet(FixedSlots):
             await console.close()
 
 
+_Login = tuple[str, int, str]
+"""Host, port and RCON password."""
+
 _Run = Callable[[str], Awaitable[str]]
 """Runs a console command and returns its answer."""
+
+
+def _ignore_change() -> None:
+    """The fleet is not followed."""
 
 
 def _check_nothing() -> None:
@@ -179,6 +218,20 @@ async def _kick_all(run: _Run) -> None:
     for player in parse_status(await run(STATUS)):
         if not player.is_bot:
             await run(kick_command(player.user_id, FAREWELL))
+
+
+def _by_address(servers: Sequence[StaticServer]) -> dict[str, _Login]:
+    return {server.address: (*_split(server.address), server.rcon_password) for server in servers}
+
+
+async def _resolve(host: str, port: int) -> str:
+    """Return the IP address of a host, preferably an IPv4 one; ConsoleLostError if its name cannot be resolved."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        raise ports.ConsoleLostError(f"the host name {host} cannot be resolved: {exc}") from exc
+    addresses = sorted(found, key=lambda one: one[0] is not socket.AF_INET)
+    return str(addresses[0][4][0])
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from matchpod.console.visit import Visit
 from matchpod.service.identity.principals import Scope
-from matchpod.web.http.responses import Response
+from matchpod.service.region_checks.requests import CheckProgress
+from matchpod.web.http.responses import Header, Response
 
 PATH = "/console/regions"
+
+REFRESH: Final[Header] = (b"refresh", b"2")
+"""Lets the browser load the page again, in seconds, while a region is being checked."""
 
 
 async def table(visit: Visit) -> Response:
@@ -18,7 +24,15 @@ async def table(visit: Visit) -> Response:
     may_read = user.principal is None or Scope.SERVERS_READ in user.principal.scopes
     days = await visit.deps.region_statistics.last_day(user.org_id) if may_read else ()
     regions = await visit.deps.services.regions.states()
-    return visit.page("regions.html", regions=regions, days={day.code: day for day in days})
+    checks = await visit.deps.services.region_checks.read_all() if user.is_operator else {}
+    is_checking = any(check.state in (CheckProgress.REQUESTED, CheckProgress.RUNNING) for check in checks.values())
+    return visit.page(
+        "regions.html",
+        headers=(REFRESH,) if is_checking else (),
+        regions=regions,
+        days={day.code: day for day in days},
+        checks=checks,
+    )
 
 
 async def switch_on(visit: Visit) -> Response:
@@ -29,6 +43,15 @@ async def switch_on(visit: Visit) -> Response:
 async def switch_off(visit: Visit) -> Response:
     """Accept no new matches in a region."""
     return await _switch(visit, is_active=False)
+
+
+async def check(visit: Visit) -> Response:
+    """Let the service check the servers of a region; that of a cluster takes one of its waiting pods."""
+    code, services = visit.call.params[0], visit.deps.services
+    region = services.regions.get(code)
+    may_allocate = region is not None and region.fleet.slots is None
+    await services.region_checks.request(code, actor=visit.user.session_id, may_allocate=may_allocate)
+    return visit.done(PATH, "region-checking")
 
 
 async def _switch(visit: Visit, *, is_active: bool) -> Response:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _LOG_ADDRESS: Final = re.compile(r".*/ingest/logs/([^/?#]+)")
+_CHECK: Final = "check-"
 _INSTALLATION: Final = re.compile(r"(mp-[0-9a-f]{16})-")
 
 
@@ -14,6 +15,17 @@ def log_tokens_in(addresses: Iterable[str]) -> tuple[str, ...]:
     """Return the tokens in the log addresses of Matchpod, each of one match; other addresses have none."""
     found = map(_LOG_ADDRESS.fullmatch, addresses)
     return tuple(address[1] for address in found if address is not None)
+
+
+def check_token(installation: str, secret: str) -> str:
+    """Return a log token that belongs to no match, but to a check of the server."""
+    return f"{installation}-{_CHECK}{secret}" if installation else f"{_CHECK}{secret}"
+
+
+def may_be_check_token(log_token: str) -> bool:
+    """True if `check_token` may have returned this token."""
+    found = _INSTALLATION.match(log_token)
+    return log_token.startswith(_CHECK, 0 if found is None else found.end())
 
 
 def installation_in(log_token: str) -> str | None:

@@ -74,6 +74,7 @@ class Action(StrEnum):
     OLD_SECRET_ENDED = "old_webhook_secret_ended", "ended the old webhook secret"
     SECRETS_REENCRYPTED = "secrets_reencrypted", "encrypted the stored secrets with another key"
     REGION_CHANGED = "region_changed", "switched a region", Target.REGION
+    REGION_CHECKED = "region_checked", "checked a region", Target.REGION
     SWEEP_CONFIRMED = "sweep_confirmed", "confirmed the release of servers without a match", Target.REGION
     BACKUP_WRITTEN = "backup_written", "wrote a backup"
     PRUNE_STARTED = "prune_started", "started to delete what is past its retention"

@@ -26,6 +26,8 @@ MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
 """The match plugin stores the match id in a signed 32-bit integer."""
 
+_CHECK: Final = "chk_"
+
 _SHORT: Final = 6
 """Characters of the id in the name of a server: enough to tell servers of the same day apart."""
 
@@ -63,6 +65,16 @@ def new_audit_id(now_ms: int, random_bytes: bytes) -> str:
 def new_ruling_id(now_ms: int, random_bytes: bytes) -> str:
     """`rul_` and 26 characters that sort by time; takes 10 random bytes."""
     return f"rul_{_sortable(now_ms, random_bytes)}"
+
+
+def new_check_id(now_ms: int, random_bytes: bytes) -> str:
+    """`chk_` and 26 characters that sort by time; takes 10 random bytes."""
+    return f"{_CHECK}{_sortable(now_ms, random_bytes)}"
+
+
+def is_check_id(text: str) -> bool:
+    """True if `new_check_id` may have returned this text."""
+    return text.startswith(_CHECK)
 
 
 def new_request_id(random_bytes: bytes) -> str:

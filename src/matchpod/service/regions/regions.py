@@ -110,6 +110,8 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     """Running servers without a match in this database, which only an operator releases."""
     resting: tuple[str, ...] = ()
     """A sentence about each server that gets no match for a while."""
+    has_pods: bool = False
+    """True if its servers are pods, of which a check must take one."""
 
 
 class Regions:
@@ -164,6 +166,7 @@ class Regions:
                 fault=region.fleet.fault,
                 withheld=len(withheld.get(region.code, ())),
                 resting=tuple(map(rest_sentence, resting.get(region.code, ()))),
+                has_pods=region.fleet.slots is None,
             )
             for region, view in found
         ]
@@ -201,7 +204,8 @@ class Regions:
 async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[RestingSlot]) -> Capacity | None:
     if fleet.slots is not None:
         total = len(fleet.slots)
-        unusable = {*taken, *(server.slot for server in resting)}
+        # A match may use a server that is no longer listed.
+        unusable = {*taken, *(server.slot for server in resting)}.intersection(fleet.slots)
         return Capacity(ready=max(0, total - len(unusable)), allocated=len(taken), total=total)
     try:
         return await fleet.capacity()

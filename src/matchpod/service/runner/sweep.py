@@ -8,9 +8,10 @@ from contextlib import suppress
 
 from matchpod.core.servers.orphaned_servers import KnownMatches, OrphanWatch, RunningServer, SweepPlan
 from matchpod.ports import FleetError, ListedServer
+from matchpod.service.identity.identifiers import is_check_id
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import servers, slots, withheld_servers
+from matchpod.storage import region_checks, servers, slots, withheld_servers
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ class Sweeper:
                 await self._sweep_region(region)
             except FleetError as exc:  # affects one region; the next sweep retries
                 _log.warning("region sweep failed", extra={"region": region.code, "error": str(exc)})
-        freed = await slots.free_orphaned(self._deps.db)
+        checks = await region_checks.running_ids(self._deps.db, self._deps.clock.now_ms())
+        freed = await slots.free_orphaned(self._deps.db, tuple(checks))
         if freed:
             _log.warning("released orphaned slots", extra={"count": freed})
 
@@ -51,12 +53,12 @@ class Sweeper:
 
     async def _known(self, region: Region, running: Sequence[ListedServer]) -> KnownMatches:
         db = self._deps.db
-        open_ids = await servers.open_ids(db)
+        open_ids = await servers.open_ids(db) | await region_checks.running_ids(db, self._deps.clock.now_ms())
         others = {server.server_id for server in running} - open_ids
         withheld = (await withheld_servers.withheld_servers(db)).get(region.code, ())
         return KnownMatches(
             open=open_ids,
-            ended={server_id for server_id in others if await servers.summary(db, server_id) is not None},
+            ended={found for found in others if is_check_id(found) or await servers.summary(db, found) is not None},
             newest=await servers.newest_id(db),
             withheld={server.server_id: server.is_confirmed for server in withheld},
         )

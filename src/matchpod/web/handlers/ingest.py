@@ -11,6 +11,7 @@ from typing import Final, assert_never
 
 from matchpod.core.errors import InvalidParamsError, UnauthorizedError
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER, Receipt
+from matchpod.web.auth import LOOPBACK, client_address
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.errors import GoneError
 from matchpod.web.handlers.use_cases import OK_BODY
@@ -24,7 +25,10 @@ _NO_MATCH: Final = "This match has ended or does not exist."
 
 
 async def post_log(site: Site, call: Call) -> Response:
-    receipt = await site.services.ingest.store_log(call.params[0], call.scope["headers"], _body(call))
+    source = client_address(call) or "an unknown address"
+    receipt = await site.services.ingest.store_log(
+        call.params[0], call.scope["headers"], _body(call), source="this machine" if source == LOOPBACK else source
+    )
     if receipt is Receipt.UNKNOWN_SENDER:  # a game server stops sending after no other status
         raise GoneError(_NO_MATCH)
     return _response(receipt)

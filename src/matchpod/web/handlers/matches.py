@@ -7,12 +7,14 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.requests.check_query import read_check_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.handlers.use_cases import keyed_body
 from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
+from matchpod.web.query_strings import query_of
 from matchpod.web.services import Services
 
 LOG_TYPE: Final = "text/plain; charset=utf-8"
@@ -56,6 +58,12 @@ async def rule(site: Site, call: Call) -> Response:
     key, body = await keyed_body(site, call)
     ruling, is_replayed = await site.services.rulings.rule(call.caller, call.params[0], body, key)
     return private_json(ruling, 201, is_replayed=is_replayed)
+
+
+async def check_region(site: Site, call: Call) -> Response:
+    query = read_check_query(query_of(call))
+    found = await site.services.region_checks.request_as(call.caller, call.params[0], query)
+    return private_json(found, 202)
 
 
 async def list_regions(site: Site, _: Call) -> Response:

@@ -11,6 +11,7 @@ from matchpod.core.labels import MAX_LABELED, MAX_LABELS
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import action_request, audit_query, callback_query, history_query, match_list_query
 from matchpod.core.requests.callback_query import CallbackState
+from matchpod.core.requests.check_query import YesOrNo
 from matchpod.core.requests.field_rules import DATE_SCHEMA
 from matchpod.core.requests.text_rules import LABEL_NAME, MAX_EXTERNAL_ID, NO_CONTROL
 from matchpod.core.server_status import ServerStatus
@@ -62,6 +63,13 @@ _DATE_FORMS: Final = (
 )
 
 SERVER_ID: Final = _path("id", "The `serverId`.", _SERVER_ID)
+REGION: Final = _path("code", "The `code` of the region.", _text(match_list_query.MAX_REGION))
+ALLOCATE: Final = _query(
+    "allocate",
+    "Whether the check may allocate a waiting pod, which is deleted afterwards. Regions whose servers are pods are not "
+    "checked without it.",
+    {**_one_of(YesOrNo), "default": YesOrNo.NO},
+)
 SERVER_OF_SERIES: Final = _path("serverId", "The server.", _SERVER_ID)
 ACTION_ID: Final = _path("actionId", "The `actionId`.", _id(action_request.ACTION_ID, "action"))
 CALLBACK_ID: Final = _path("id", "The `id` of the callback.", _id(callback_query.CALLBACK_ID, "msg"))

@@ -1,0 +1,50 @@
+"""Find out whether a machine accepts connections, and whether a game answers there over UDP."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from cs2_protocol.server_query import INFO_REQUEST, is_answer
+from matchpod.adapters.rcon_client import probe_port
+
+ANSWER_S = 1.0
+"""How long to wait for the answer of a game, which comes within a tick."""
+
+TRIES = 2
+"""Queries that are sent: UDP may lose one."""
+
+
+class SocketProbe:
+    """Probes with sockets."""
+
+    async def accepts(self, host: str, port: int) -> bool | None:
+        return await probe_port(host, port, timeout_s=2 * ANSWER_S)
+
+    async def has_game(self, host: str, port: int) -> bool:
+        answered = asyncio.Event()
+        try:
+            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                lambda: _Query(answered), remote_addr=(host, port)
+            )
+        except (OSError, UnicodeError):
+            return False
+        try:
+            for _ in range(TRIES):
+                transport.sendto(INFO_REQUEST)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(ANSWER_S):
+                        await answered.wait()
+                        return True
+            return False
+        finally:
+            transport.close()
+
+
+class _Query(asyncio.DatagramProtocol):
+    def __init__(self, answered: asyncio.Event) -> None:
+        self._answered = answered
+
+    def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
+        if is_answer(data):
+            self._answered.set()

@@ -1,0 +1,1 @@
+"""Check the game servers of a region before a match needs them."""

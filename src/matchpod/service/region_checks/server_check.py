@@ -1,0 +1,348 @@
+"""Check one game server: open its console, ask the questions of `cs2.server_check`, and wait for a log post.
+
+The server is held by the check, so that no match gets it meanwhile. It is left as it was: our log address is removed,
+and the log and hibernation are set back if they had to be switched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from cs2_protocol import console_answers as answers
+from cs2_protocol import console_commands, server_facts
+from matchpod.core.requests.addresses import is_loopback
+from matchpod.core.servers.check_report import (
+    MAX_TEXT,
+    CheckFinding,
+    CheckState,
+    CheckVerdict,
+    ServerReport,
+    server_report,
+)
+from matchpod.core.servers.log_addresses import check_token, installation_in, log_tokens_in
+from matchpod.cs2 import server_check as reading
+from matchpod.cs2.server_check import LogPost, Opening
+from matchpod.ports import (
+    Clock,
+    ConsoleAuthError,
+    ConsoleError,
+    ConsoleFaultError,
+    ConsoleLostError,
+    Consoles,
+    Database,
+    GameServer,
+    RemoteConsole,
+    ServerProbe,
+)
+from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import FoldTurns
+from matchpod.storage import region_checks
+
+ROUND_TRIPS: Final = 3
+"""Questions of which the median round trip is reported."""
+
+ECHO: Final = "echo matchpod"
+
+HIBERNATE: Final = "sv_hibernate_when_empty"
+
+POLL_S: Final = 0.1
+"""How often the database is asked for the post: another process may receive it."""
+
+CLEAN_S: Final = 10.0
+"""Time limit for leaving a server as it was."""
+
+_log = logging.getLogger(__name__)
+
+
+class GiveWayError(Exception):
+    """A match waits for a server: leave this one."""
+
+
+class HoldLostError(GiveWayError):
+    """The check no longer holds the server, which may be that of a match by now: change nothing on it."""
+
+
+class CheckTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a check waits."""
+
+    post_s: float = 10.0
+    """For the first log post, which comes within a second, unless a DNS lookup delays it."""
+    asleep_s: float = 3.0
+    """For a post of a server that hibernates, until it is woken."""
+    start_s: float = 90.0
+    """For the console of a server that was started for the check."""
+    pause_s: float = 0.5
+    """Pause before a console that was not ready is opened again."""
+
+
+class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
+    """What checks of servers use."""
+
+    db: Database
+    clock: Clock
+    consoles: Consoles
+    probe: ServerProbe
+    urls: IngestUrls
+    turns: FoldTurns
+    installation: str
+    random_bytes: Callable[[int], bytes]
+    times: CheckTimes = CheckTimes()
+
+
+class _Listening(msgspec.Struct, kw_only=True):
+    """A log address that was registered, and what sets the server back."""
+
+    token: str
+    url: str
+    asleep: answers.CvarValue | None
+    """The variable that lets the server hibernate, if it does."""
+    undo: list[str]
+
+
+class ServerCheck:
+    """The check of one server, which the caller holds."""
+
+    def __init__(
+        self,
+        deps: CheckDeps,
+        check_id: str,
+        name: str,
+        server: GameServer,
+        *,
+        is_real_time: bool,
+        go_on: Callable[[], Awaitable[None]],
+        report: Callable[[ServerReport], Awaitable[None]],
+    ) -> None:
+        """`go_on` raises GiveWayError; `report` is called with what was found so far."""
+        self._deps = deps
+        self._check_id = check_id
+        self._name = name
+        self._server = server
+        self._is_real_time = is_real_time
+        self._may_go_on = go_on
+        self._is_held = True
+        self._report = report
+        self._findings: list[CheckFinding] = []
+
+    async def run(self) -> ServerReport:
+        """Check the server; GiveWayError if it is wanted for a match."""
+        build: int | None = None
+        try:
+            async with self._console() as console:
+                if console is None:
+                    return server_report(self._name, self._findings)
+                user = await self._other_user(console)
+                if user is not None:
+                    return ServerReport(server=self._name, state=CheckState.IN_USE, note=user)
+                await self._add(await self._round_trip(console))
+                build = await self._ask(console)
+                await self._check_log(console)
+        except ConsoleFaultError as exc:
+            address = f"{self._server.rcon_host}:{self._server.rcon_port}"
+            await self._add(*reading.opening_findings(Opening.NO_CONSOLE, address, is_game_up=None, error=str(exc)))
+        except ConsoleError as exc:
+            await self._add(reading.lost_console_finding(str(exc)[:MAX_TEXT]))
+        return server_report(self._name, self._findings, build=build)
+
+    async def _add(self, *findings: CheckFinding) -> None:
+        replaced = {finding.item for finding in findings}
+        self._findings = [*(found for found in self._findings if found.item not in replaced), *findings]
+        so_far = server_report(self._name, self._findings)
+        await self._report(msgspec.structs.replace(so_far, state=CheckState.CHECKING))
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        try:
+            await self._may_go_on()
+        except HoldLostError:
+            self._is_held = False
+            raise
+
+    # --- the console ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _console(self) -> AsyncIterator[RemoteConsole | None]:
+        """Open the console, and add what became of that; None if it cannot be used."""
+        server = self._server
+        console, opening, error = await self._open()
+        is_game_up: bool | None = None
+        if opening is Opening.NO_ANSWER and await self._deps.probe.accepts(server.rcon_host, server.rcon_port):
+            opening = Opening.SILENT
+        if console is None and opening is not Opening.WRONG_PASSWORD:
+            is_game_up = await self._deps.probe.has_game(server.rcon_host, server.rcon_port)
+        try:
+            address = f"{server.rcon_host}:{server.rcon_port}"
+            await self._add(*reading.opening_findings(opening, address, is_game_up=is_game_up, error=error))
+            yield console
+        finally:
+            if console is not None:
+                await console.close()
+
+    async def _open(self) -> tuple[RemoteConsole | None, Opening, str]:
+        """Open the console; one of a server that was just started is waited for until it has loaded its map."""
+        until_s = time.monotonic() + (self._deps.times.start_s if self._server.is_fresh else 0.0)
+        while True:
+            console: RemoteConsole | None = None
+            try:
+                console = await self._deps.consoles.open(
+                    self._server.rcon_host, self._server.rcon_port, self._server.rcon_password
+                )
+                if not self._server.is_fresh or await self._has_map(console):
+                    return console, Opening.ACCEPTED, ""
+                opening, error = Opening.SILENT, ""
+            except ConsoleError as exc:
+                opening, error = opening_of(exc), str(exc)
+            if console is not None:
+                await console.close()
+            if time.monotonic() >= until_s or opening in (Opening.WRONG_PASSWORD, Opening.NO_CONSOLE):
+                return None, opening, error
+            await asyncio.sleep(self._deps.times.pause_s)
+
+    async def _has_map(self, console: RemoteConsole) -> bool:
+        found = answers.parse_status_json(await console.run(console_commands.STATUS_JSON))
+        return found is not None and bool(found.map)
+
+    async def _other_user(self, console: RemoteConsole) -> str | None:
+        """Say who uses the server, if its log goes to another installation."""
+        listed = await console.run(console_commands.LOG_LISTENERS)
+        tokens = log_tokens_in(answers.parse_log_listeners(listed))
+        others = [user for user in map(installation_in, tokens) if user not in (None, self._deps.installation)]
+        if not others:
+            return None
+        return (
+            f"Installation {others[0]} of Matchpod uses it. If that no longer exists, run "
+            f"{console_commands.REMOVE_LOG_LISTENERS} on the server."
+        )
+
+    async def _round_trip(self, console: RemoteConsole) -> CheckFinding:
+        times_ms = []
+        for _ in range(ROUND_TRIPS):
+            begun_s = time.perf_counter()
+            await console.run(ECHO)
+            times_ms.append((time.perf_counter() - begun_s) * 1000)
+        return reading.round_trip_finding(times_ms)
+
+    async def _ask(self, console: RemoteConsole) -> int | None:
+        """Ask all questions, and return the build of the game."""
+        texts = await console.run_all(reading.QUESTIONS)
+        found = dict(zip(reading.QUESTIONS, texts, strict=True))
+        await self._add(*await self._deps.turns.call(lambda: reading.console_findings(found)))
+        return reading.build_of(found[console_commands.STATUS])
+
+    # --- the log --------------------------------------------------------------------------------------------------
+
+    async def _check_log(self, console: RemoteConsole) -> None:
+        deps = self._deps
+        token = check_token(deps.installation, new_token(deps.random_bytes(TOKEN_RANDOM_BYTES)))
+        url = deps.urls.logs(token)
+        log_state, status, hibernate = await console.run_all(
+            (server_facts.LOG_STATE, console_commands.STATUS, HIBERNATE)
+        )
+        was_on = server_facts.parse_log_state(log_state)
+        asleep = answers.parse_cvar(hibernate, HIBERNATE) if server_facts.parse_hibernation(status) else None
+        await deps.db.write([region_checks.expect_post(self._check_id, token, deps.clock.now_ms())])
+        undo = [console_commands.remove_log_address_command(url), *([] if was_on is not False else ["log off"])]
+        listening = _Listening(token=token, url=url, asleep=asleep, undo=undo)
+        try:
+            await self._go_on()
+            _, _, listed = await console.run_all(
+                (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
+            )
+            kept = reading.log_address_finding(url, listed)
+            await self._add(kept)
+            if kept.verdict is CheckVerdict.OK:
+                await self._await_post(console, listening)
+        finally:
+            await self._clean(console, undo)
+
+    async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
+        """Wait for a post; a server that hibernates is kept awake for it, if it sends none by itself."""
+        deps, asleep, token = self._deps, listening.asleep, listening.token
+        begun_ms = deps.clock.now_ms()
+        await console.run(ECHO)  # which the server logs
+        may_wake = asleep is not None and not asleep.equals("0")
+        post = await self._post(token, deps.times.asleep_s if may_wake else deps.times.post_s)
+        was_woken = post is None and may_wake
+        if asleep is not None and was_woken:
+            await self._go_on()
+            listening.undo.append(console_commands.set_command(HIBERNATE, asleep.value))
+            await console.run_all((console_commands.set_command(HIBERNATE, "0"), ECHO))
+            post = await self._post(token, deps.times.post_s)
+        base = deps.urls.base
+        if post is None:
+            listed = await console.run(console_commands.LOG_LISTENERS)
+            pending = server_facts.has_pending_request(listed, listening.url)
+            missing = reading.missing_post_finding(
+                base,
+                waited_s=deps.times.post_s,
+                is_pending=pending,
+                is_base_local=is_loopback(urlsplit(base).hostname or ""),
+                is_server_local=is_loopback(self._server.rcon_host),
+            )
+            await self._add(missing, reading.clock_finding(None, is_real_time=self._is_real_time))
+            return
+        seen = LogPost(
+            after_ms=max(0, post.received_ms - begun_ms),
+            received_ms=post.received_ms,
+            source=post.source,
+            stamp=post.stamp,
+            was_woken=was_woken,
+        )
+        clock = reading.clock_finding(seen, is_real_time=self._is_real_time)
+        await self._add(reading.log_post_finding(seen, base), clock)
+
+    async def _post(self, token: str, within_s: float) -> region_checks.CheckPost | None:
+        until_s = time.monotonic() + within_s
+        while (post := await region_checks.post_of(self._deps.db, token)) is None and time.monotonic() < until_s:
+            await self._go_on()
+            await asyncio.sleep(POLL_S)
+        return post
+
+    async def _clean(self, console: RemoteConsole, undo: Sequence[str]) -> None:
+        """Leave the server as it was; if its console is gone, it removes our address with its next post."""
+        commands = undo if self._is_held else undo[:1]
+        try:
+            async with asyncio.timeout(CLEAN_S):
+                await console.run_all(commands)
+        except (ConsoleError, TimeoutError) as exc:
+            about = {"server": self._name, "error": str(exc) or "timed out"}
+            _log.warning("server not left as it was", extra=about)
+            with suppress(ConsoleError, TimeoutError):
+                async with asyncio.timeout(CLEAN_S):
+                    again = await self._deps.consoles.open(
+                        self._server.rcon_host, self._server.rcon_port, self._server.rcon_password
+                    )
+                    try:
+                        await again.run_all(commands)
+                    finally:
+                        await again.close()
+
+
+def opening_of(error: ConsoleError) -> Opening:
+    """Say why a console could not be opened."""
+    if isinstance(error, ConsoleAuthError):
+        return Opening.WRONG_PASSWORD
+    if isinstance(error, ConsoleFaultError) or not isinstance(error, ConsoleLostError):
+        return Opening.NO_CONSOLE
+    cause = error.__cause__
+    if isinstance(cause, (socket.gaierror, UnicodeError)):
+        return Opening.UNKNOWN_HOST
+    if isinstance(cause, TimeoutError):
+        return Opening.NO_ANSWER
+    # A host with several addresses has one error for all, without a number of its own.
+    if isinstance(cause, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
+        return Opening.REFUSED
+    if isinstance(cause, OSError) and not isinstance(cause, ConnectionError):
+        return Opening.UNREACHABLE
+    return Opening.CLOSED

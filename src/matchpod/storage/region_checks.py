@@ -1,0 +1,175 @@
+"""Store the checks of regions: the newest one of each, its report so far, and the log posts that it waits for.
+
+A process renews the row of its check every few seconds. A row that was not renewed for STALE_MS is of a process that is
+gone, or of a service that does not run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, NothingChangedError, Statement, Value
+from matchpod.storage import rows
+from matchpod.storage.servers import token_hash
+
+STALE_MS: Final = 20_000
+
+REQUESTED, RUNNING, DONE = "requested", "running", "done"
+
+_OPEN: Final = f"state IN ('{REQUESTED}', '{RUNNING}')"
+
+
+class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest check of a region."""
+
+    region: str
+    id: str
+    state: str
+    may_allocate: bool
+    """Whether a waiting pod may be allocated to check it."""
+    requested_at_ms: int
+    requested_by: str
+    updated_at_ms: int
+    report: bytes | None = None
+    """JSON, as the service writes it."""
+
+    def is_stale(self, now_ms: int) -> bool:
+        """True if no process works on it, though it is not done; also if the clock was set back."""
+        return self.state != DONE and not -STALE_MS <= now_ms - self.updated_at_ms <= STALE_MS
+
+
+class CheckPost(msgspec.Struct, frozen=True):
+    """The first log post with the token of a check."""
+
+    received_ms: int
+    source: str
+    stamp: str | None
+
+
+async def newest(db: Database, region: str) -> CheckRow | None:
+    return await rows.read_first(db, CheckRow, "FROM region_checks WHERE region = :region", {"region": region})
+
+
+async def all_newest(db: Database) -> list[CheckRow]:
+    """Return the newest check of every region that has one."""
+    return await rows.read_all(db, CheckRow, "FROM region_checks ORDER BY region")
+
+
+async def request(db: Database, row: CheckRow, *also: Statement, pause_ms: int) -> bool:
+    """Request a check, and run other statements with it.
+
+    False if one is open, or was requested less than a pause ago.
+    """
+    columns = rows.column_list(CheckRow)
+    statement = Statement(
+        f"INSERT INTO region_checks ({columns}) VALUES ({', '.join(f':{name}' for name in CheckRow.__struct_fields__)})"
+        f" ON CONFLICT (region) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
+        f" WHERE (NOT region_checks.{_OPEN} OR region_checks.updated_at_ms NOT BETWEEN :stale_ms AND :future_ms)"
+        " AND region_checks.requested_at_ms NOT BETWEEN :earliest_ms AND :now_ms RETURNING id",
+        {
+            **rows.to_params(row),
+            "stale_ms": row.requested_at_ms - STALE_MS,
+            "future_ms": row.requested_at_ms + STALE_MS,
+            "earliest_ms": row.requested_at_ms - pause_ms + 1,
+            "now_ms": row.requested_at_ms,
+        },
+        must_change=True,
+    )
+    try:
+        await db.write([statement, *also])
+    except NothingChangedError:
+        return False
+    return True
+
+
+_CHANGED: Final = tuple(name for name in CheckRow.__struct_fields__ if name != "region")
+
+
+async def begin(db: Database, region: str, now_ms: int) -> CheckRow | None:
+    """Begin the requested check of a region; None if there is none, or another process has begun it."""
+    found = await rows.write_one(
+        db,
+        f"UPDATE region_checks SET state = '{RUNNING}', updated_at_ms = :now_ms"
+        f" WHERE region = :region AND state = '{REQUESTED}' RETURNING {rows.column_list(CheckRow)}",
+        {"region": region, "now_ms": now_ms},
+    )
+    return rows.from_row(CheckRow, found[0]) if found else None
+
+
+async def renew(
+    db: Database, check_id: str, now_ms: int, *, report: bytes | None = None, is_done: bool = False
+) -> bool:
+    """Store that a check is going on or done, with its report if that changed; False if another one replaced it."""
+    changes = ["updated_at_ms = :now_ms", *(["report = :report"] if report is not None else [])]
+    changes += [f"state = '{DONE}'"] if is_done else []
+    params: dict[str, Value] = {"id": check_id, "now_ms": now_ms}
+    if report is not None:
+        params["report"] = report
+    sql = f"UPDATE region_checks SET {', '.join(changes)} WHERE id = :id AND state = '{RUNNING}' RETURNING id"
+    return bool(await rows.write_one(db, sql, params))
+
+
+async def running_ids(db: Database, now_ms: int) -> set[str]:
+    """Return the ids of the checks that a process works on."""
+    return {row.id for row in await all_newest(db) if row.state == RUNNING and not row.is_stale(now_ms)}
+
+
+async def hold_slot(db: Database, row: CheckRow, slot: str) -> bool:
+    """Reserve a slot for a check; False if it is taken, matches wait in the region, or the check was replaced."""
+    statement = Statement(
+        "INSERT INTO slots (region, slot, server_id) SELECT region, :slot, id FROM region_checks"
+        f" WHERE id = :id AND state = '{RUNNING}'"
+        " AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.region = :region AND slots.slot = :slot)"
+        " AND NOT EXISTS (SELECT 1 FROM servers WHERE phase = 'pending' AND servers.region = :region) RETURNING slot",
+        {"id": row.id, "region": row.region, "slot": slot},
+        must_change=True,
+    )
+    try:
+        await db.write([statement])
+    except NothingChangedError:
+        return False
+    return True
+
+
+async def holds_slot(db: Database, check_id: str) -> bool:
+    found = await db.read_one("SELECT slot FROM slots WHERE server_id = :id", {"id": check_id})
+    return found is not None
+
+
+# --- log posts ----------------------------------------------------------------------------------------------------
+
+
+def expect_post(check_id: str, token: str, now_ms: int) -> Statement:
+    """Accept log posts with a token."""
+    return Statement(
+        "INSERT INTO check_posts (token_hash, check_id, created_at_ms) VALUES (:hash, :check_id, :now_ms)",
+        {"hash": token_hash(token), "check_id": check_id, "now_ms": now_ms},
+    )
+
+
+async def record_post(db: Database, token: str, post: CheckPost) -> bool:
+    """Record the first log post with a token; False if no check expects it."""
+    hashed = token_hash(token)
+    await db.write(
+        [
+            Statement(
+                "UPDATE check_posts SET received_ms = :received_ms, source = :source, stamp = :stamp"
+                " WHERE token_hash = :hash AND received_ms IS NULL",
+                {"hash": hashed, **rows.to_params(post)},
+            )
+        ]
+    )
+    return await db.read_one("SELECT check_id FROM check_posts WHERE token_hash = :hash", {"hash": hashed}) is not None
+
+
+async def post_of(db: Database, token: str) -> CheckPost | None:
+    """Return the first log post with a token."""
+    rest = "FROM check_posts WHERE token_hash = :hash AND received_ms IS NOT NULL"
+    return await rows.read_first(db, CheckPost, rest, {"hash": token_hash(token)})
+
+
+def forget_posts(check_id: str) -> Statement:
+    """Accept no further posts of a check: the servers that still send them remove the address."""
+    return Statement("DELETE FROM check_posts WHERE check_id = :id", {"id": check_id})
