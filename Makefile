@@ -51,15 +51,14 @@ else
 test: $(READY)
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -rf $(COVERAGE_REPORT) $(OTHERS_CACHE)
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
-	@# The test modules of the others are compiled first: otherwise each worker compiles all of them in a fresh clone.
 	@# In CI, a few tests that wait for processes and failed beside all others are tried again, alone: those that pass
 	@# are named, and only those listed in tests/unsteady.txt may.
 	@parts=; failed=; fault=; start() { \
 			nice -n $$1 $(MAKE) --no-print-directory $$2-tests >build/$$2-tests.txt 2>&1 & parts="$$parts $$2:$$!"; }; \
 		start 5 browser; start 10 simulator; start 10 service; start 10 core; \
 		others="tests $(WAITING) --ignore=tests/unit --ignore=tests/browser"; \
-		$(BIN)/pytest --collect-only --quiet $$others >/dev/null 2>&1; mkdir -p $(OTHERS_CACHE); \
-		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10 \
+		mkdir -p $(OTHERS_CACHE); \
+		$(PYTEST) -n 0 --forks $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10 \
 			-o cache_dir=$(OTHERS_CACHE) || { echo $$? >$(OTHERS_CACHE)/exit; failed=$(OTHERS_CACHE); }; \
 		for part in $$parts; do \
 			wait $${part#*:} || case $$part in browser:*) failed="$$failed $(BROWSER_CACHE)";; *) fault=1;; esac; \

@@ -61,16 +61,21 @@ SLOWEST = tuple(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `make test` that measures coverage."""
+    """Add the options of `make test`."""
     parser.addoption("--branch-coverage", metavar="FILE", help="write a JSON report of the pure packages' coverage")
+    parser.addoption("--forks", metavar="COUNT", type=int, help="run the tests in this many forked processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure coverage if asked to; otherwise its library is not even imported."""
+    """Measure coverage and fork if asked to; otherwise their libraries are not even imported."""
     if report := config.getoption("--branch-coverage"):
         from tests.branch_coverage import BranchCoverage
 
         config.pluginmanager.register(BranchCoverage(report))
+    if workers := config.getoption("--forks"):
+        from tests.forked_workers import ForkedWorkers
+
+        config.pluginmanager.register(ForkedWorkers(workers))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,8 @@ from random import Random
 from typing import TypeVar
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from protocol_tests.effort import IS_SOAK, SEED, examples, seeds, sized, times
 
@@ -34,3 +36,7 @@ def register_profiles() -> None:
     settings.register_profile("test", derandomize=True, database=None, deadline=None, max_examples=_TEST_EXAMPLES)
     settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=500)
     settings.load_profile("soak" if IS_SOAK else "test")
+    if not IS_SOAK:
+        # Else each process reads all our sources for constants to try, which takes seconds, and what a test tries depends
+        # on the modules that tests before it have loaded.
+        providers._get_local_constants = Constants

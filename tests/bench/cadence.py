@@ -5,8 +5,12 @@ to a thousand, to show how the cost of one match changes with their number. When
 service is measured for a minute of ordinary play; posts, lines and bytes are read from its database. A farm at 30 times
 speed would hide the cost of a post, because it puts many lines into one.
 
+Meanwhile, streams of some matches are read, to see how old their events are; then some short matches are played to their
+end beside the others, to see when their callbacks leave.
+
 With `--against`, both services run beside each other on the same core, each with its own farm of the same seeds, so
-that what disturbs one also disturbs the other. With `--database both`, one service uses SQLite and one PostgreSQL, whose
+that what disturbs one also disturbs the other. With `--segments`, what servers send arrives in segments of 1,460 bytes,
+and each body after its head, as on a real network. With `--database both`, one service uses SQLite and one PostgreSQL, whose
 processes may use all cores.
 """
 
@@ -27,7 +31,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
 import uvloop
@@ -39,8 +44,10 @@ if __name__ == "__main__":
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
 from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
+from tests.bench.latency_relay import CallbackReceiver
 from tests.bench.pinned_process import cores
 from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, game_settings
 
@@ -59,6 +66,13 @@ QUIET_S = 5
 KEY = b64encode(bytes(32)).decode()
 """Processes that share a database need one."""
 PLOTTED = "CPU of the service per match-hour, s"
+WATCHED = 40
+"""Matches whose streams are read."""
+ENDING = 24
+"""Short matches that are played to their end."""
+ENDING_ROUNDS = 2
+ENDING_S = 240.0
+POLL_S = 0.1
 CALL_S = 0.05
 """Pause between two requests of the caller beside the matches."""
 
@@ -104,6 +118,10 @@ class Subject:
     """Its memory at the end, with all matches live."""
     answers_ms: list[float] = field(default_factory=list)
     """How long requests of a caller took meanwhile."""
+    events: list[Delay] = field(default_factory=list)
+    """How old events were at the reader of a stream."""
+    callbacks: list[Delay] = field(default_factory=list)
+    """How long after `Game Over` callbacks arrived."""
 
     def read(self) -> Reading:
         """Return what the service has used so far."""
@@ -122,6 +140,46 @@ class Subject:
             return db.execute(query, times).fetchall()
         finally:
             db.close()
+
+    async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
+        """Return the log posts that were stored since a time; those with a `Game Over` of some servers only."""
+        names = ", ".join(f"'{one}'" for one in of)
+        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND received_ms >= "
+        if self.postgres is not None:
+            ended = f" AND server_id IN ({names}) AND position(CAST('Game Over' AS BYTEA) IN body) > 0"
+            rows = await self.postgres.fetch(f"{query}$1{ended if of else ''}", first_ms)
+            return {Entry(*row) for row in rows}
+        ended = f" AND server_id IN ({names}) AND instr(body, CAST('Game Over' AS BLOB)) > 0"
+        db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
+        try:
+            return {Entry(*row) for row in db.execute(f"{query}?{ended if of else ''}", (first_ms,))}
+        finally:
+            db.close()
+
+    async def play_to_the_end(self) -> None:
+        """Play short matches fast, and note how long after their end the callbacks arrived."""
+        first_ms, receiver = int(time.time() * 1000), CallbackReceiver()
+        await receiver.open()
+        begun_ms = time.time() * 1000 - perf_counter() * 1000
+        created = [await self._create_short(number, receiver.port) for number in range(ENDING)]
+        entries: set[Entry] = set()
+        async with asyncio.timeout(ENDING_S):
+            await asyncio.gather(*(self._play_fast(one) for one in created))
+            while len(receiver.arrived_s) < ENDING:
+                await asyncio.sleep(POLL_S)
+                entries |= await self.posts(first_ms, created)  # they are packed soon after the end
+        receiver.close()
+        arrived_ms = {one: begun_ms + receiver.arrived_s[number] * 1000 for number, one in enumerate(created)}
+        self.callbacks = callback_delays(entries, arrived_ms, speed=FAST)
+
+    async def _create_short(self, number: int, port: int) -> str:
+        settings = {**settings_of(1_001 + 10 * number), "maxRounds": ENDING_ROUNDS}
+        settings["customCvars"] = f"sim_scenario one_sided\n{settings['customCvars']}"
+        created = await self.site.create_with(settings, callbackUrl=f"http://127.0.0.1:{port}/{number}")
+        return str(created["serverId"])
+
+    async def _play_fast(self, server_id: str) -> None:
+        await play_fast((await self.site.running_server(server_id))["port"], None)
 
     async def call(self, server_id: str) -> None:
         """Request the same server again and again, and note how long that takes."""
@@ -143,8 +201,8 @@ def settings_of(number: int) -> dict[str, object]:
     return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
 
 
-async def bring_to_play(site: Site, servers: int) -> str:
-    """Create all matches, wait until they are live, and spread their phases; return the id of a server."""
+async def bring_to_play(site: Site, servers: int) -> list[str]:
+    """Create all matches, wait until they are live, and spread their phases; return the ids of their servers."""
     created = [await site.create_with(settings_of(number)) for number in range(servers)]
     async with asyncio.timeout(LIVE_S * (1 + servers / 500)):
         running = [await site.running_server(one["serverId"]) for one in created]
@@ -152,15 +210,16 @@ async def bring_to_play(site: Site, servers: int) -> str:
             await asyncio.sleep(1)
     rng = random.Random(servers)
     await asyncio.gather(*(play_fast(server["port"], rng.uniform(*FAST_S)) for server in running))
-    return str(created[0]["serverId"])
+    return [str(one["serverId"]) for one in created]
 
 
-async def play_fast(port: int, seconds: float) -> None:
-    """Let a server play faster for some seconds."""
+async def play_fast(port: int, seconds: float | None) -> None:
+    """Let a server play faster for some seconds, or to the end."""
     console = await RconConsoles().open("127.0.0.1", port, RCON_PASSWORD)
     await console.run(f"sim_speed {FAST:g}")
-    await asyncio.sleep(seconds)
-    await console.run("sim_speed 1")
+    if seconds is not None:
+        await asyncio.sleep(seconds)
+        await console.run("sim_speed 1")
     await console.close()
 
 
@@ -186,16 +245,20 @@ class Postgres:
 
     async def entries(self, first_ms: int, last_ms: int) -> list[tuple[str, bytes]]:
         """Return kind and body of the entries that were received between two times."""
+        query = "SELECT kind, body FROM raw_log WHERE received_ms >= $1 AND received_ms < $2"
+        return await self.fetch(query, first_ms, last_ms)
+
+    async def fetch(self, query: str, *values: int) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
         connection = await asyncpg.connect(self.url)
         try:
-            query = "SELECT kind, body FROM raw_log WHERE received_ms >= $1 AND received_ms < $2"
-            return [tuple(row) for row in await connection.fetch(query, first_ms, last_ms)]
+            return [tuple(row) for row in await connection.fetch(query, *values)]
         finally:
             await connection.close()
 
 
 async def measure(
-    folder: Path, compared: Sequence[tuple[str, Checkout, bool]], *, servers: int, seconds: float
+    folder: Path, compared: Sequence[tuple[str, Checkout, bool]], *, servers: int, seconds: float, segments: bool
 ) -> list[Subject]:
     """Measure services beside each other: each has a label, a checkout, and PostgreSQL or not."""
     subjects: list[Subject] = []
@@ -206,13 +269,21 @@ async def measure(
             # Not in the data folder of the service, which others than its owner cannot enter.
             postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
             database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url, "MATCHPOD_SECRET_KEY": KEY}
-            site = Site(folder / label, servers, speed=1.0, checkout=checkout, environment=database)
+            site = Site(
+                folder / label, servers + ENDING, speed=1.0, checkout=checkout, environment=database, segments=segments
+            )
             subjects.append(Subject(label, site, postgres))
             site.begin()
             subjects[-1].idle_mb = site.service.resident_mb()
-        first_servers = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
+        played = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
+        watches = [StreamWatch(one.site.port, one.site.key) for one in subjects]
+        for watch, names in zip(watches, played, strict=True):
+            watch.begin(names[:: max(1, servers // WATCHED)])
         await asyncio.sleep(SETTLE_S)
-        callers = [asyncio.create_task(one.call(name)) for one, name in zip(subjects, first_servers, strict=True)]
+        for watch in watches:
+            watch.clear()
+        callers = [asyncio.create_task(one.call(names[0])) for one, names in zip(subjects, played, strict=True)]
+        began_ms = int(time.time() * 1000) - 5_000
         before = [one.read() for one in subjects]
         for _ in range(PARTS):
             await asyncio.sleep(seconds / PARTS)
@@ -222,11 +293,15 @@ async def measure(
             before = [one.read() for one in subjects]
         for caller in callers:
             caller.cancel()
+        for one, watch in zip(subjects, watches, strict=True):
+            one.events = watch.delays(await one.posts(began_ms))
+            await watch.end()
         for one in subjects:
             one.live_mb = one.site.service.resident_mb()
             live = (await one.site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"]
             if live < servers:
                 raise RuntimeError(f"{one.label}: only {live} of {servers} matches are live at the end")
+        await asyncio.gather(*(one.play_to_the_end() for one in subjects))
     finally:
         for one in subjects:
             one.site.end()
@@ -289,6 +364,8 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
         "KB of memory per live match": (subject.live_mb - subject.idle_mb) / servers * 1000,
         "get server, median ms": statistics.median(answers_ms),
         "get server, 99 % within ms": answers_ms[int(len(answers_ms) * 0.99)],
+        **{f"event of a stream after its {name}, ms": ms for name, ms in shares(subject.events).items()},
+        **{f"callback after the {name} of Game Over, ms": ms for name, ms in shares(subject.callbacks).items()},
         "service, % of a core": cpu_s / sum(one.seconds for one in parts) * 100,
         "  could run but had no core, %": sum(one.waited_s for one in parts) / sum(one.seconds for one in parts) * 100,
     }
@@ -298,7 +375,9 @@ def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, 
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        subjects = uvloop.run(measure(Path(name), compared, servers=servers, seconds=given.seconds))
+        subjects = uvloop.run(
+            measure(Path(name), compared, servers=servers, seconds=given.seconds, segments=given.segments)
+        )
     print(
         f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}; "
         f"Python {platform.python_version()}\n{machine.text()}"
@@ -319,6 +398,7 @@ def main() -> None:
     parser.add_argument("--servers", type=counts, default=SERVERS, help="one or more numbers, such as 100,300")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
+    parser.add_argument("--segments", action="store_true", help="send bodies after their heads, in small segments")
     parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
     if len(cores()) < 2:

@@ -35,6 +35,11 @@ PAGE = 1000
 MINUTES_PER_TEN_ROUNDS = 9
 """Duration of a map per ten rounds of its limit, in minutes, if one side wins most rounds."""
 
+RELAYED = "port"
+"""The file with the port of the service, for its relay."""
+FARM_SERVERS = 150
+"""Maximum servers of a process: one with more is slow to post, and its delay would be measured."""
+
 _LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 _ENDED_STREAMS = re.compile(r'^matchpod_streams_ended_total\{.*why="(\w+)"\} (\d+)', re.MULTILINE)
 
@@ -140,6 +145,11 @@ def ended_streams(metrics: bytes) -> dict[str, int]:
     return ended
 
 
+def _farm_sizes(servers: int) -> list[int]:
+    count = -(-servers // FARM_SERVERS)
+    return [servers // count + (number < servers % count) for number in range(count)]
+
+
 class Site:
     """A farm of simulated servers and a service that uses it; call `end` afterwards.
 
@@ -155,12 +165,21 @@ class Site:
         is_sampled: bool = False,
         checkout: Checkout | None = None,
         environment: Mapping[str, str] | None = None,
+        segments: bool = False,
     ) -> None:
         """A service of a given `checkout` runs unchanged: its publications are not recorded."""
         self.folder = folder
         command = [sys.executable, "-m", "matchpod"]
-        arguments = f"simulate --farm {servers} -port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
-        self.farm = MeasuredProcess([*command, *arguments.split()], folder / "farm.log", on=cores()[1:])
+        arguments = f"-port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
+        self.farms = [
+            MeasuredProcess(
+                [*command, "simulate", "--farm", str(count), *arguments.split()],
+                folder / f"farm{number}.log",
+                on=cores()[1:],
+            )
+            for number, count in enumerate(_farm_sizes(servers))
+        ]
+        self.relay: MeasuredProcess | None = None
         self.publications = folder / "publications.txt"
         self.samples = folder / "samples.txt"
         try:
@@ -170,6 +189,9 @@ class Site:
                 settings[SAMPLES] = str(self.samples)
             # Run as a module, so that `tests` is importable from the checkout.
             program = [sys.executable, "-m", "tests.bench.watched_service"]
+            if segments:
+                self.relay = self._start_relay()
+                settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self.relay.wait_for(_LISTENING.pattern, START_S)}"
             if checkout is not None:
                 program = [checkout.python, "-m", "matchpod", "serve"]
             self.service = MeasuredProcess(
@@ -179,24 +201,39 @@ class Site:
                 cwd=THIS if checkout is None else checkout.folder,
             )
         except BaseException:
-            self.farm.end()
+            self._end_farms()
             raise
 
     def begin(self) -> None:
         """Wait until the service listens; set `key` and `port`."""
         self.port = int(self.service.wait_for(r"listening.*http://127\.0\.0\.1:(\d+)", START_S))
         self.key = first_key(self.folder) or ""
+        (self.folder / RELAYED).write_text(str(self.port))
 
     def end(self) -> None:
         """Stop both processes."""
         self.service.end()
-        self.farm.end()
+        self._end_farms()
+
+    def _start_relay(self) -> MeasuredProcess:
+        program = [sys.executable, "-m", "tests.bench.segment_relay", str(self.folder / RELAYED)]
+        return MeasuredProcess(program, self.folder / "relay.log", on=cores()[1:], cwd=THIS)
+
+    def _end_farms(self) -> None:
+        if self.relay is not None:
+            self.relay.end()
+        for farm in self.farms:
+            farm.end()
+
+    def ports(self) -> list[str]:
+        """Return the ports of the servers that listen."""
+        return [port for farm in self.farms for port in _LISTENING.findall(farm.output())]
 
     def _write_region(self, folder: Path, servers: int, speed: float) -> None:
         deadline = time.monotonic() + START_S
-        while len(ports := _LISTENING.findall(self.farm.output())) < servers:
+        while len(ports := self.ports()) < servers:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the farm did not start:\n{self.farm.output()[-2000:]}")
+                raise RuntimeError(f"the farm did not start:\n{self.farms[0].output()[-2000:]}")
             time.sleep(0.1)
         listed = [f'{{ address = "127.0.0.1:{port}", rcon_password = "{RCON_PASSWORD}" }}' for port in ports]
         (folder / "matchpod.toml").write_text(

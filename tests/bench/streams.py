@@ -195,7 +195,7 @@ async def play(site: Site, readers: Sequence[StreamReader], stalled: StalledClie
 
 def _cpu_times(site: Site) -> tuple[float, float, float, float]:
     service = site.service
-    return service.cpu_s(), service.loop_cpu_s(), service.kernel_cpu_s(), site.farm.cpu_s()
+    return service.cpu_s(), service.loop_cpu_s(), service.kernel_cpu_s(), sum(farm.cpu_s() for farm in site.farms)
 
 
 async def wait_for_slow_streams(site: Site, number: int) -> dict[str, int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import platform
-import re
 import signal
 import sqlite3
 import statistics
@@ -44,8 +43,6 @@ RESTART_S = 120.0
 AFTER_S = 10.0
 """How long the service is watched after all matches are driven: what was put off costs CPU time too."""
 
-_PORT = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
-
 
 @dataclass
 class Restart:
@@ -66,7 +63,7 @@ async def measure_starts(folder: Path, checkout: Checkout, matches: int) -> list
     site = Site(folder, matches, speed=1.0, checkout=checkout)
     try:
         site.begin()
-        for port in _PORT.findall(site.farm.output()):
+        for port in site.ports():
             console = await RconConsoles().open("127.0.0.1", int(port), RCON_PASSWORD)
             await console.run(f"sim_map_load {LOAD_S}")
             await console.close()

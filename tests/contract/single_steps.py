@@ -128,6 +128,12 @@ class SingleStep(msgspec.Struct, dict=True):
         """Let this time pass with each probe."""
         self.fleet.on_probe = lambda: self.pass_time(ms)
 
+    async def line_is_asked(self, command: str, times: int) -> None:
+        """Wait until the console was asked this often."""
+        async with asyncio.timeout(STEP_S):
+            while self.line.count(command) < times:
+                await asyncio.sleep(0.01)
+
     def executor(self) -> EffectExecutor:
         line = cast(ConsoleLine, self.line)
         return EffectExecutor(

@@ -97,7 +97,7 @@ class World:
         *,
         quota_bytes: int | None = None,
         limits: IngestLimits = DEFAULT_LIMITS,
-        tick_s: float = 0.0,
+        hold_s: float = 0.0,
     ) -> None:
         self.db = CountingDatabase(db)
         self.clock = ManualClock(NOW_MS)
@@ -106,7 +106,7 @@ class World:
         self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
         matches.add(self.live)
         turns = FoldTurns()
-        self.log_writer = LogWriter(self.db, matches, turns, distance_of=lambda _: tick_s)
+        self.log_writer = LogWriter(self.db, matches, turns, distance_of=lambda _: hold_s)
         self.ingest = Ingest(
             db=self.db,
             clock=self.clock,
@@ -237,6 +237,45 @@ async def test_usual_post_over_the_quota_is_stored_once_and_ends_the_match(db: D
     assert world.metrics.log_posts.value() == 2
 
 
+async def take_of(world: World, kind: EntryKind, body: bytes, token: str = "report-srv_1") -> bool | None:
+    """Store a report without waiting; None if it was not taken, False if it could not be stored."""
+    stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    store = world.ingest.take_shots if kind is EntryKind.SHOTS else world.ingest.take_report
+    return await stored if store(token, body, stored.set_result) else None
+
+
+SHOTS = b'{"mapNumber": 1, "rounds": []}'
+
+
+@pytest.mark.parametrize(("kind", "body"), [(EntryKind.REPORT, REPORT), (EntryKind.SHOTS, SHOTS)])
+async def test_usual_report_is_stored_like_any_other_and_answered_at_once(
+    db: Database, kind: EntryKind, body: bytes
+) -> None:
+    await servers.create(db, server(), idempotency=None)
+    world = World(db, hold_s=3_600.0)
+    store = world.ingest.store_shots if kind is EntryKind.SHOTS else world.ingest.store_report
+    assert await take_of(world, kind, body) is None, "its sender is not known yet"
+    assert await store("report-srv_1", body) is Receipt.STORED
+    reads = world.db.reads
+    assert await take_of(world, kind, body) is True
+    assert world.db.reads == reads
+    first, second = await world.stored()
+    assert (second.kind, second.headers, second.body) == (first.kind, first.headers, first.body)
+    assert world.metrics.reports.value(kind) == 2
+    world.db.is_unavailable = True
+    assert await take_of(world, kind, body) is False
+
+
+async def test_unusual_report_is_not_taken(world: World) -> None:
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    assert await take_of(world, EntryKind.REPORT, b"") is None
+    assert await take_of(world, EntryKind.REPORT, b" " * (MAX_REPORT_BYTES + 1)) is None
+    assert await take_of(world, EntryKind.REPORT, REPORT, "unknown") is None
+    assert await take_of(world, EntryKind.SHOTS, b"no shots") is None
+    world.matches.remove(world.live)
+    assert await take_of(world, EntryKind.REPORT, REPORT) is None
+
+
 async def test_match_over_its_quota_is_ended_by_a_later_post_if_that_failed(db: Database) -> None:
     world = await world_of(db, server(), quota_bytes=len(LINE))
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
@@ -285,10 +324,10 @@ async def test_sender_over_its_rate_is_told_to_send_again(db: Database) -> None:
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED, "another token has its own budget"
 
 
-async def test_many_reports_at_once_do_not_wait_for_ticks(db: Database) -> None:
+async def test_many_reports_at_once_are_all_stored(db: Database) -> None:
     """A plugin sends a report once: none may be told to come again later."""
     await servers.create(db, server(), idempotency=None)
-    world = World(db, tick_s=3_600.0)
+    world = World(db, hold_s=3_600.0)
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     async with asyncio.timeout(10):
         receipts = await asyncio.gather(

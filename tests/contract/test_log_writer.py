@@ -1,4 +1,4 @@
-"""Entries are committed in ticks: together, in order, and none is answered before it is stored."""
+"""Entries are committed together, in order, and none is answered before it is stored; answers may be held."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import cast
 import pytest
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement
+from matchpod.service.match_log import log_writer
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
+from matchpod.service.match_log.held_answers import FEW_MATCHES, MAX_HOLD_S, TICK_S, hold_s
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.log_writer import FEW_MATCHES, MAX_TICK_S, LogWriter, tick_distance_s
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
@@ -89,34 +91,42 @@ async def test_posts_that_arrive_together_are_one_transaction(db: Database) -> N
     assert [await bodies(db, f"srv_{number}") for number in range(3)] == [[b"line 0"], [b"line 1"], [b"line 2"]]
 
 
-async def test_first_post_after_a_pause_is_not_held_back_and_the_next_waits_for_its_tick(db: Database) -> None:
-    writer, first, second = writer_of(db, distance_s=3_600.0), Told(), Told()
-    writer.add("srv_1", post(b"one"), first.note(1))
-    await first.is_complete.wait()
-    writer.add("srv_1", post(b"two"), second.note(1))
-    await writer.append("srv_2", post(b"urgent"))
-    assert not second.is_complete.is_set(), "what is urgent for one match does not concern the others"
-    report = asyncio.create_task(writer.append("srv_1", post(b"report"), may_wait=True))
-    await asyncio.sleep(0)  # it waits now, for its tick
-    await writer.flush("srv_1")
-    assert await report == 12
-    assert await bodies(db, "srv_1") == [b"one", b"two", b"report"]
-
-
-async def test_marker_follows_the_posts_that_wait(db: Database) -> None:
-    writer, told = writer_of(db, distance_s=3_600.0), Told()
-    await writer.append("srv_1", post(b"first"))
+async def test_all_that_waits_is_committed_with_an_entry_that_does_not(db: Database) -> None:
+    counting, told = CountingDatabase(db), Told()
+    writer = writer_of(counting, distance_s=3_600.0)
     writer.add("srv_1", post(b"waits"), told.note(1))
+    writer.add("srv_2", post(b"waits too"), told.note(2))
     await writer.append("srv_1", [NewEntry(kind=EntryKind.DEADLINE, received_ms=2)])
-    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log", "log", "deadline"]
+    assert counting.sizes == [3]
+    assert told.results == [5, 9]
+    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log", "deadline"]
 
 
-async def test_what_waits_can_be_flushed(db: Database) -> None:
-    writer, told = writer_of(db, distance_s=3_600.0), Told()
-    await writer.append("srv_1", post(b"first"))
-    writer.add("srv_1", post(b"waits"), told.note(1))
-    await writer.flush("srv_1")
-    assert told.results == [10]
+@pytest.mark.parametrize(
+    ("kind", "body", "waits"),
+    [
+        (EntryKind.LOG, b'"A<2><[U:1:1]><CT>" say "hello"', True),
+        (EntryKind.LOG, b'World triggered "Round_End"', False),
+        (EntryKind.LOG, b"Game Over: competitive 13:5", False),
+        (EntryKind.REPORT, b'{"event": "player_disconnect"}', True),
+        (EntryKind.REPORT, b'{"event": "round_end"}', False),
+        (EntryKind.REPORT, b'{"event": "map_result"}', False),
+        (EntryKind.REPORT, b'{"event": "series_end"}', False),
+    ],
+)
+async def test_what_may_end_a_round_does_not_wait_for_the_next_commit(
+    db: Database, monkeypatch: pytest.MonkeyPatch, kind: EntryKind, body: bytes, *, waits: bool
+) -> None:
+    monkeypatch.setattr(log_writer, "TICK_S", 3_600.0)
+    monkeypatch.setattr(log_writer, "AFTER_ANSWERS_S", 3_600.0)
+    writer, told = writer_of(db, distance_s=1.5), Told()
+    writer.add("srv_1", [NewEntry(kind=kind, received_ms=1, body=body)], told.note(1))
+    if waits:
+        for _ in range(9):
+            assert not await bodies(db, "srv_1")
+        await writer.flush("srv_1")
+    async with asyncio.timeout(60):
+        await told.is_complete.wait()
 
 
 async def test_post_that_cannot_be_stored_does_not_affect_others(db: Database) -> None:
@@ -214,10 +224,68 @@ async def test_entries_are_applied_for_idle_runners_which_wake_if_they_have_work
 
 
 @pytest.mark.parametrize(
-    ("matches", "distance_s"), [(0, 0.0), (FEW_MATCHES, 0.0), (100, 0.2), (400, 0.8), (50_000, MAX_TICK_S)]
+    ("matches", "distance_s"), [(0, 0.0), (FEW_MATCHES, 0.0), (100, 0.3), (400, 1.2), (50_000, MAX_HOLD_S)]
 )
-def test_ticks_are_further_apart_with_more_matches(matches: int, distance_s: float) -> None:
-    assert tick_distance_s(matches) == pytest.approx(distance_s)
+def test_answers_are_further_apart_with_more_matches(matches: int, distance_s: float) -> None:
+    assert hold_s(matches) == pytest.approx(distance_s)
+
+
+class HeldWorld:
+    """A match in which a round is played, on a server whose answers are held for very long."""
+
+    def __init__(self, db: Database) -> None:
+        self.matches, self.may_map_end, self.answers = LocalMatches(), False, 0
+        self.live = LocalMatch("srv_1", cast(Fold, self), 0)
+        self.matches.add(self.live)
+        self.writer = LogWriter(db, self.matches, FoldTurns(), distance_of=lambda _: 3_600.0)
+
+    async def post(self, body: bytes) -> None:
+        """Append a post, and wait until it is committed."""
+        self.writer.add("srv_1", post(body), self._answered, may_hold=True)
+        await self.writer.flush("srv_1")
+
+    def _answered(self, result: int | DatabaseError) -> None:
+        assert not isinstance(result, DatabaseError)
+        self.answers += 1
+
+
+async def test_answer_is_held_after_the_commit_until_it_is_due(db: Database) -> None:
+    world = HeldWorld(db)
+    await world.post(b"one")
+    assert await bodies(db, "srv_1") == [b"one"]
+    assert not world.live.answered_s > 0
+    async with asyncio.timeout(60):
+        while not world.answers:  # the first one is due at the next tick
+            await asyncio.sleep(0.01)
+    await world.post(b"two")
+    await asyncio.sleep(3 * TICK_S)
+    assert world.answers == 1, "the next one not before its time"
+    assert await bodies(db, "srv_1") == [b"one", b"two"]
+
+
+async def test_held_answer_goes_out_when_the_map_may_end_or_the_match_is_not_driven_any_longer(db: Database) -> None:
+    world = HeldWorld(db)
+    world.live.answered_s = asyncio.get_running_loop().time()
+    await world.post(b"one")
+    (entry,) = await raw_log.read_after(db, "srv_1", 0, limit=9)
+    world.live.applied(entry)
+    assert world.answers == 0
+    world.may_map_end = True
+    world.live.applied(entry)
+    assert world.answers == 1
+    await world.post(b"two")
+    world.matches.remove(world.live)
+    assert world.answers == 2
+    await world.post(b"of a match of another process")
+    assert world.answers == 3, "nothing is known of its map"
+
+
+async def test_answer_to_a_post_that_its_server_sent_again_is_not_lost(db: Database) -> None:
+    world = HeldWorld(db)
+    world.live.answered_s = asyncio.get_running_loop().time()
+    await world.post(b"one")
+    await world.post(b"one, from another connection")
+    assert world.answers == 1
 
 
 async def test_match_lacks_a_post_until_it_is_stored(db: Database) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from cs2_protocol.console_commands import LOG_LISTENERS
+from cs2_protocol.console_commands import LOG_LISTENERS, STATUS_JSON
 from matchpod.core.failures import Failure
 from matchpod.core.servers.server_loss import (
     NO_POSTS_MS,
@@ -20,6 +20,7 @@ from matchpod.core.servers.server_loss import (
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.runner import liveness
+from matchpod.service.runner.effects import map_load_s
 from matchpod.service.runner.intervals import Intervals
 from matchpod.storage import raw_log
 from tests.contract import databases
@@ -64,7 +65,7 @@ async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_l
 async def test_quiet_server_is_asked_one_question_at_a_time(db: Database) -> None:
     """A real server logs each of them."""
     async with open_step(db, answers=[FleetReport.ALIVE] * 5 + [FleetReport.GONE]) as step:
-        url = step.deps.ingest.logs(step.deps.tokens_of(step.lease.row).log)
+        url = step.deps.urls_of(step.lease.row).logs(step.deps.tokens_of(step.lease.row).log)
         step.line.listeners = f"{url}\n\thas pending request\n"
         step.each_probe(5_000)
         await step.probe_to_end()
@@ -275,3 +276,22 @@ async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
         (first, *_) = [entry for entry in entries if entry.kind == EntryKind.PRESENCE]
         assert all(player.encode() in first.body for player in PLAYERS)
         assert "http://successor.example/" in reports()[-1]
+
+
+async def test_players_in_doubt_are_listed_once_and_again_after_a_map_could_load(db: Database) -> None:
+    async with open_step(db) as step:
+        load_s = round(map_load_s(step.region.speed))
+        step.match.presence.mark_doubtful(step.clock.at_ms)
+        probe = step.probe()
+        probe.log_received(step.clock.at_ms)
+        probing = asyncio.create_task(probe.run())
+        await step.line_is_asked(STATUS_JSON, 1)
+        for _ in range(load_s - 1):
+            step.pass_time(1_000)
+            probe.log_received(step.clock.at_ms)
+            await asyncio.sleep(0.01)  # many probes
+        assert step.line.count(STATUS_JSON) == 1
+        step.pass_time(2_000)
+        probe.log_received(step.clock.at_ms)
+        await step.line_is_asked(STATUS_JSON, 2)
+        probing.cancel()

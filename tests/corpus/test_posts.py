@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import LogPost
+from matchpod.core.events import MapEnded
 from matchpod.core.views.result import build_result, live_match
 from matchpod.cs2.match_reader import MatchReader
-from tests.corpus.real_logs import COMPETITIVE, INFERNO
+from tests.corpus.real_logs import COMPETITIVE, CS2_MATCHES, INFERNO
 from tests.effort import examples
 
 RECEIVED_MS = 1_768_900_000_000
@@ -103,3 +104,19 @@ def test_lost_bytes_make_the_map_incomplete_but_keep_the_score_correct(corpus: P
     played = reader.match.current_map
     assert not played.ledger.is_complete
     assert (played.team1_score, played.team2_score) == (13, 2)
+
+
+def test_no_map_ends_in_a_round_that_could_not_end_it(corpus: Path) -> None:
+    ends = sure = 0
+    for name in CS2_MATCHES:
+        reader, begin, data = MatchReader.create(COMPETITIVE, RECEIVED_MS), 0, (corpus / name).read_bytes()
+        for line in data.splitlines(keepends=True):
+            could_end = reader.may_map_end
+            sure += not could_end
+            events = reader.read_post(post(data, begin, begin + len(line))).events
+            begin += len(line)
+            ended = any(isinstance(event, MapEnded) for event in events)
+            assert could_end or not ended, line
+            ends += ended
+    assert ends
+    assert sure > 1_000, "most lines are those of rounds that end nothing"

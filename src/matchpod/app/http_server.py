@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from matchpod.app.resources import ResourcesError
@@ -56,7 +56,7 @@ class HttpServer:
         metrics: ConnectionMetrics | None = None,
         patience: Patience = DEFAULT_PATIENCE,
         accept_pause_s: float = ACCEPT_PAUSE_S,
-        direct: DirectRoute | None = None,
+        direct: Sequence[DirectRoute] = (),
         reads: ReadRoute | None = None,
     ) -> None:
         metrics = metrics or ConnectionMetrics(Registry())

@@ -275,7 +275,7 @@ class ServiceProcess:
             on_listening=self._on_listening,
             limits=limits,
             metrics=service.connection_metrics,
-            direct=service.web.log_posts,
+            direct=service.web.direct_routes,
             reads=service.web.server_reads,
         )
         self._servers = {self._http: bound}

@@ -11,6 +11,9 @@ from matchpod.cs2.match_commands import overtime_cvars
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
 """From the game's own config files of the modes."""
 
+_LIMITS = ("mp_timelimit", "mp_winlimit", "mp_fraglimit")
+"""Console variables that may end a map before its rounds are played."""
+
 _OVERTIME_ROUNDS = 6
 _WINGMAN_OVERTIME_ROUNDS = 4
 """From the plugin's own config file of the mode."""
@@ -39,6 +42,8 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
     has_overtime: bool = True
     can_tie: bool = False
     """Whether the server plays overtime is not known: a tie after all rounds may end the map."""
+    may_end_anytime: bool = False
+    """Something else than rounds may end the map, such as a time limit that the caller set."""
 
     @staticmethod
     def of(settings: GameSettings) -> EndRules:
@@ -62,12 +67,19 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
             # Without it, a map with a series may be a tie; that is known only from its `Game Over`.
             has_overtime=has_series or is_on,
             can_tie=has_series and not is_on,
+            may_end_anytime=any(cvars.get(name, "0") not in ("", "0") for name in _LIMITS),
         )
 
     def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
         """Return the scores with which the map may end in the round after this score."""
         one, two = score
         return [after for after in ((one + 1, two), (one, two + 1)) if self.is_end(after) or self._is_tie(after)]
+
+    def may_end(self, score: tuple[int, int]) -> bool:
+        """True if the round after this score may end the map; in overtime, any."""
+        if self.max_rounds is None or self.may_end_anytime or sum(score) >= self.max_rounds:
+            return True
+        return bool(self.ends_after(score))
 
     def is_break_after(self, score: tuple[int, int]) -> bool:
         """True if the teams change sides, or overtime begins, after the round with this score."""

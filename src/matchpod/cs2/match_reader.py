@@ -30,6 +30,7 @@ from matchpod.core.events import (
 from matchpod.core.match.actions import ActionAnswer, ActionRequest, ActionType, Obstacle
 from matchpod.core.match.detail_limits import max_items
 from matchpod.core.match.match import Match
+from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.played_map import is_same_map
 from matchpod.core.match.reported_shots import ReportedShots
 from matchpod.core.match.timers import Timers, to_ms
@@ -43,6 +44,9 @@ from matchpod.cs2.shots_report import ShotsReport
 
 BREAK_S = 25
 """About how long the teams take to change sides, with the end of the round before."""
+
+LAST_MINUTE_MS = 60_000
+"""How long before its time is up a map may end."""
 
 _BREAK = Obstacle(text="The plugin restores no round while the teams change sides.", retry_after_s=BREAK_S)
 
@@ -247,6 +251,19 @@ class MatchReader(msgspec.Struct, kw_only=True):
         held_since_ms = self.held.since_ms
         is_first = due_ms is not None and (held_since_ms is None or due_ms <= held_since_ms)
         return due_ms if is_first else self.held.until_ms
+
+    @property
+    def may_map_end(self) -> bool:
+        """False if a map is live that cannot end in the round that is played."""
+        played, settings = self.match.current_map, self.match.settings
+        if self.match.phase is not MatchPhase.LIVE or played.is_round_unknown or played.has_final_score:
+            return True
+        if played.is_scored:
+            return self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))
+        minutes, began_ms, now_ms = settings.deathmatch_minutes, played.started_at_ms, played.last_event_at_ms
+        if minutes is None or began_ms is None or now_ms is None:
+            return True
+        return now_ms >= began_ms + to_ms(minutes * 60) - LAST_MINUTE_MS
 
     def match_ms(self, now_ms: int) -> int:
         """Convert a time of our clock to that of the match's timeouts."""

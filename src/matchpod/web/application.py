@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from matchpod.core.errors import MatchpodError, UnavailableError
-from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
+from matchpod.service.access.rate_limit import FairPacer, RateLimiter
 from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.service.ingest.urls import LOGS_PATH
+from matchpod.service.ingest.posts import TOKEN_HEADER
+from matchpod.service.ingest.urls import LOGS_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.service.telemetry.metrics import HttpMetrics
 from matchpod.service.telemetry.prometheus import RenderedMetrics
@@ -32,7 +33,8 @@ from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.handlers.use_cases import OK_BODY
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.compression import compress
-from matchpod.web.http.direct import DirectRoute, ReadRoute
+from matchpod.web.http.direct import Answer as Answered
+from matchpod.web.http.direct import DirectRoute, ReadRoute, Take
 from matchpod.web.http.parted_responses import begin, send_parts
 from matchpod.web.http.responses import EVENT_STREAM, Header, PartedResponse, Response
 from matchpod.web.json_responses import NOT_MODIFIED
@@ -54,6 +56,8 @@ NO_CONTENT = 204
 READ_ONLY = "This service serves reads only: it creates, changes and cancels no matches, and stores no logs."
 READ_ONLY_RETRY_S = 30
 """Retry-After of that error: an operator has to act first. Game servers repeat their posts on their own."""
+
+_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 
 _log = logging.getLogger(__name__)
 
@@ -83,8 +87,8 @@ def create_web(
         internal_openapi=functools.partial(describe_internal, endpoints, services.version),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
-        metrics_pace=RequestPacer(
-            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
+        metrics_pace=FairPacer(
+            METRICS_PER_S, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
@@ -128,10 +132,32 @@ class Application:
         self._get_server = next((endpoint for endpoint in endpoints if endpoint.handler is get_server), None)
 
     @property
-    def log_posts(self) -> DirectRoute:
-        """Log posts, which are answered without a task and a request id: they are most of all requests."""
-        prefix = LOGS_PATH.partition("{")[0].encode()
-        return DirectRoute(prefix=prefix, take=self._take_log, response=OK_BODY)
+    def direct_routes(self) -> Sequence[DirectRoute]:
+        """What game servers post, which is answered without a task and a request id: it is most of all requests."""
+        ingest = self._site.services.ingest
+        return (
+            self._direct_route(LOGS_PATH, ingest.take_log),
+            self._direct_route(SHOTS_PATH, lambda token, _, body, stored: ingest.take_shots(token, body, stored)),
+            self._direct_route(REPORTS_PATH, self._take_report),
+        )
+
+    def _direct_route(self, path: str, store: Take) -> DirectRoute:
+        """Return the route of a path whose requests `store` takes while this process is ready."""
+        services = self._site.services
+
+        def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
+            if services.readiness.state is not ReadinessState.READY or services.readiness.read_only is not None:
+                return False
+            started = self._monotonic()
+
+            def stored(is_stored: bool) -> None:
+                answer(is_stored)
+                if is_stored:
+                    self._record(path, "POST", 200, started=started, request_id="")
+
+            return store(path_rest, headers, body, stored)
+
+        return DirectRoute(prefix=path.partition("{")[0].encode(), take=take, response=OK_BODY)
 
     @property
     def server_reads(self) -> ReadRoute | None:
@@ -152,18 +178,11 @@ class Application:
         )
         return ReadRoute(prefix=endpoint.path.partition("{")[0].encode(), read=reads.read)
 
-    def _take_log(self, token: str, headers: Sequence[Header], body: bytes, answer: Callable[[bool], None]) -> bool:
-        services = self._site.services
-        if services.readiness.state is not ReadinessState.READY or services.readiness.read_only is not None:
+    def _take_report(self, path_rest: str, headers: Sequence[Header], body: bytes, stored: Answered) -> bool:
+        if path_rest:
             return False
-        started = self._monotonic()
-
-        def stored(is_stored: bool) -> None:
-            answer(is_stored)
-            if is_stored:
-                self._record(LOGS_PATH, "POST", 200, started=started, request_id="")
-
-        return services.ingest.take_log(token, headers, body, stored)
+        token = next((value for name, value in headers if name == _TOKEN_HEADER), b"").decode("latin-1")
+        return self._site.services.ingest.take_report(token, body, stored)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._monotonic()

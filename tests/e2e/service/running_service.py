@@ -400,7 +400,7 @@ def free_port_range(number: int) -> range:
 
 
 def _worker_ports() -> tuple[int, int]:
-    """Return the port range of this xdist worker: a port that another worker reserved may still look free."""
+    """Return the port range of this worker: a port that another worker reserved may still look free."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     share = (MAX_PORT - MIN_PORT) // workers

@@ -16,11 +16,9 @@ from tests.e2e.service.game_server import execute
 from tests.e2e.service.reference_matches import read_rows
 from tests.e2e.service.running_service import RunningService, cvars, default_regions, players
 from tests.e2e.service.test_match_actions import ActedMatch
-from tests.effort import sized
 
 SPEED = 10
-KILLS = sized(6, 2)
-ENDS = sized(6, 2)
+KILLS = ENDS = 2
 REACHED_S = 5.0
 """Far more than it takes: machines that run tests are busy."""
 ANN = players(1)[0]

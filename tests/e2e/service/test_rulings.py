@@ -19,7 +19,7 @@ from tests.e2e.service.running_service import CALL_S, Json, RunningService, cvar
 LATE = short_match(customCvars=cvars(scenario="incomplete_roster"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.soak), "postgres"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningService]:
     url = None if request.param == "sqlite" else create_postgres_schema(request)
     with RunningService(tmp_path, database_url=url) as running:

@@ -106,3 +106,20 @@ def test_last_round_may_end_a_map_in_a_tie_if_overtime_is_not_known() -> None:
     assert rules.ends_after((15, 14)) == [(16, 14), (15, 15)]
     assert rules.ends_after((12, 10)) == [(13, 10)]
     assert RETAKES.ends_after((3, 4)) == [(4, 4), (3, 5)]
+
+
+@pytest.mark.parametrize(
+    ("score", "may_end"),
+    [((0, 0), False), ((11, 11), False), ((12, 5), True), ((5, 12), True), ((12, 12), True), ((13, 12), True)],
+)
+def test_map_may_end_at_map_point_and_in_overtime(score: tuple[int, int], *, may_end: bool) -> None:
+    assert COMPETITIVE.may_end(score) is may_end
+
+
+def test_map_may_end_at_any_time_if_its_rules_are_not_known_or_a_limit_is_set() -> None:
+    assert EndRules().may_end((0, 0))
+    limited = GameSettings(
+        match_type=MatchType.CASUAL, maps=("de_dust2",), custom_cvars=(CvarSetting("mp_timelimit", "20"),)
+    )
+    assert EndRules.of(limited).may_end((0, 0))
+    assert not EndRules.of(msgspec.structs.replace(limited, custom_cvars=())).may_end((0, 0))

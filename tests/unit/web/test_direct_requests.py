@@ -18,11 +18,12 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.errors import connection_error_response
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.connection import ApiConnection
-from matchpod.web.http.connections import Connections
-from matchpod.web.http.direct import Answer, DirectRoute, ReadRoute
+from matchpod.web.http.connections import Connections, Patience
+from matchpod.web.http.direct import Answer, DirectRoute, ReadRoute, Take
 from matchpod.web.request_bodies import read_body
 
 POST = b"POST /posts/abc HTTP/1.1\r\nHost: x\r\nX-Offset: 7\r\nContent-Length: 4\r\n\r\nline"
+LARGE = POST.replace(b"Length: 4", b"Length: 70000") + b"x" * 69_996
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
 READ = b"GET /reads/abc HTTP/1.1\r\nHost: x\r\nX-Kind: y\r\n\r\n"
 
@@ -72,11 +73,11 @@ class Transport(asyncio.Transport):
 class Posts:
     """A connection, and the posts that were taken from it."""
 
-    def __init__(self, *, takes: bool = True) -> None:
+    def __init__(self, *, takes: bool = True, take: Take | None = None) -> None:
         self.taken: list[tuple[str, dict[bytes, bytes], bytes]] = []
         self.answers: list[Answer] = []
         self.transport = Transport()
-        route = DirectRoute(prefix=b"/posts/", take=self.take, response=b"direct")
+        route = DirectRoute(prefix=b"/posts/", take=take or self.take, response=b"direct")
         self.connections = Connections(
             self._app,
             DEFAULT_LIMITS,
@@ -84,15 +85,19 @@ class Posts:
             priority=PRIORITY,
             error_response=connection_error_response,
             counts=ConnectionMetrics(Registry()),
-            direct=route,
+            direct=(route,),
             reads=ReadRoute(prefix=b"/reads/", read=self.read),
         )
         self.reads: list[tuple[str, dict[bytes, bytes]]] = []
+        self.connection = self.connect()
+        self._takes = takes
+
+    def connect(self) -> ApiConnection:
         seat = self.connections.admit("127.0.0.1")
         assert seat is not None
-        self.connection = ApiConnection(self.connections, seat)
-        self.connection.connection_made(self.transport)
-        self._takes = takes
+        connection = ApiConnection(self.connections, seat)
+        connection.connection_made(self.transport)
+        return connection
 
     def take(self, rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer) -> bool:
         if self._takes:
@@ -135,11 +140,11 @@ async def test_posts_are_answered_directly_on_a_connection_that_stays_open() -> 
     [
         pytest.param((GET,), id="another path"),
         pytest.param((POST.replace(b"POST", b"PUT"),), id="another method"),
-        pytest.param((POST.replace(b"1.1", b"1.0"),), id="an old version of HTTP"),
+        pytest.param(
+            (POST.replace(b"1.1", b"1.0").replace(b"Host: x", b"Connection: keep-alive"),), id="an old version of HTTP"
+        ),
         pytest.param((POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"),), id="an expectation"),
-        pytest.param((POST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),), id="a last request"),
-        pytest.param((POST[:-2], POST[-2:]), id="a body in two parts"),
-        pytest.param((POST[:-4], POST[-4:]), id="a head without its body"),
+        pytest.param((LARGE[:-9], LARGE[-9:]), id="a large body in two parts"),
     ],
 )
 async def test_application_answers_whatever_is_unusual(parts: tuple[bytes, ...]) -> None:
@@ -149,6 +154,46 @@ async def test_application_answers_whatever_is_unusual(parts: tuple[bytes, ...])
         await asyncio.sleep(0)
     await posts.finish_tasks()
     assert b"app " in posts.transport.sent
+    assert not posts.taken
+
+
+@pytest.mark.parametrize("cut", [-2, -4, -6, 1], ids=["in the body", "before the body", "in the head", "at once"])
+async def test_post_that_arrives_in_parts_is_answered_directly(cut: int) -> None:
+    posts = Posts()
+    for part in (POST[:cut], POST[cut:]):
+        assert not posts.taken
+        posts.connection.data_received(part)
+        posts.connections.close_idle(1)
+    posts.answers[-1](True)
+    assert posts.transport.bodies == [b"direct"]
+    assert posts.taken[0][2] == b"line"
+    assert not posts.transport.is_aborted, "a connection with half a request is not idle"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [POST.replace(b"1.1", b"1.0"), POST.replace(b"X-Offset: 7", b"Connection: close")],
+    ids=["an old version of HTTP", "a last request"],
+)
+async def test_connection_is_closed_after_a_last_post(last: bytes) -> None:
+    posts = Posts()
+    posts.connection.data_received(last)
+    posts.answers[-1](True)
+    assert posts.transport.bodies == [b"direct"]
+    assert b"connection: close" in posts.transport.sent
+    assert posts.transport.is_closed
+
+
+async def test_post_whose_body_does_not_arrive_is_rejected_and_each_part_gives_it_no_more_time() -> None:
+    posts = Posts()
+    posts.connections.patience = Patience(head_s=0.05)
+    posts.connection = posts.connect()
+    posts.connection.data_received(POST[:-4])
+    async with asyncio.timeout(60):
+        while not posts.transport.is_closed:
+            await asyncio.sleep(0.01)
+            posts.connection.data_received(b"")
+    assert b"not complete in time" in posts.transport.sent
     assert not posts.taken
 
 
@@ -168,12 +213,10 @@ async def test_post_that_is_not_taken_goes_to_the_application_as_it_was_sent() -
 
 
 async def test_application_answers_if_taking_a_post_fails(caplog: pytest.LogCaptureFixture) -> None:
-    posts = Posts()
-
     def fail(*_: object) -> bool:
         raise RuntimeError("a bug")
 
-    posts.connections.direct = DirectRoute(prefix=b"/posts/", take=fail, response=b"direct")
+    posts = Posts(take=fail)
     posts.connection.data_received(POST)
     await posts.finish_tasks()
     assert posts.transport.bodies == [b"app POST /posts/abc 4"]

@@ -25,8 +25,6 @@ from matchpod.storage.servers import ServerRow
 
 FLUSH_MS: Final = 250
 """Minimum time between two writes per match: hardly noticeable to readers, and items are batched into few rows."""
-MAX_FLUSH_MS: Final = 1_000
-"""The same while many matches are driven."""
 
 RETRY_MS: Final = 10_000
 """Pause after a bug kept the history from being written."""
@@ -60,7 +58,6 @@ class Recorder:
         write: Writer,
         streams: Streams,
         server_name: str,
-        tick_s: Callable[[], float],
         retry_ms: int = RETRY_MS,
     ) -> None:
         self._row = row
@@ -69,7 +66,6 @@ class Recorder:
         self._write = write
         self._streams = streams
         self._server_name = server_name
-        self._tick_s = tick_s
         self._retry_ms = retry_ms
         self._stored: dict[str, int] = {}
         """The number of the last stored item of each map."""
@@ -98,11 +94,7 @@ class Recorder:
         has_same_status = self._written.maps[played.number - 1].status is played.status
         # After a clock was set back, do not delay items by the difference.
         may_wait = has_same_status and self._flushed_ms <= now_ms
-        return self._flushed_ms + self._flush_ms() if may_wait else 0
-
-    def _flush_ms(self) -> int:
-        """Two ticks' worth of items are written together."""
-        return min(max(FLUSH_MS, round(2_000 * self._tick_s())), MAX_FLUSH_MS)
+        return self._flushed_ms + FLUSH_MS if may_wait else 0
 
     def is_paused(self, now_ms: int) -> bool:
         """True if `pause` was called recently."""

@@ -68,7 +68,7 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 """Names in lower case, and values."""
 
 Stored = Callable[[bool], None]
-"""Called when a post was committed, or with False if it was not."""
+"""Called when a post that was committed may be answered, or with False if it was not committed."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
 """The body, or a function that reads it: the body of an unknown sender is not read."""
@@ -198,16 +198,36 @@ class Ingest:
         self._report_tokens = tokens_of(servers.by_report_token)
 
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
-        """Store a usual post of the server of a live match without waiting; `stored` is called after the commit.
+        """Store a usual post of the server of a live match without waiting; `stored` is called when it may be answered.
 
         False if it is not usual: then `store_log` decides. So it is if `stored` is called with False.
         """
         sender = self._log_tokens.open_sender(token)
         if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):
             return False
-        budget = self._budgets.take(token, len(lines), sender.speed)
+        entry = _log_entry(sender, _stored_headers(headers), lines, received_ms=self._clock.now_ms())
+        return self._take(token, sender, entry, stored)
+
+    def take_report(self, token: str, report: bytes, stored: Stored) -> bool:
+        """Store a usual report of the match plugin without waiting, as `take_log` does; it is answered at once."""
+        return self._take_report(EntryKind.REPORT, token, report, stored)
+
+    def take_shots(self, token: str, report: bytes, stored: Stored) -> bool:
+        """Store a usual count of shots without waiting, as `take_report` does."""
+        return _are_shots(report) and self._take_report(EntryKind.SHOTS, token, report, stored)
+
+    def _take_report(self, kind: EntryKind, token: str, report: bytes, stored: Stored) -> bool:
+        sender = self._report_tokens.open_sender(token)
+        if sender is None or not 0 < len(report) <= MAX_REPORT_BYTES:
+            return False
+        return self._take(token, sender, self._report_entry(kind, sender, report), stored)
+
+    def _take(self, token: str, sender: _Sender, entry: NewEntry, stored: Stored) -> bool:
+        size = len(entry.body)  # secrets in it were overwritten
+        budget = self._budgets.take(token, size, sender.speed)
         if budget is None:
             return False
+        is_log = entry.kind == EntryKind.LOG
 
         def done(result: int | DatabaseError) -> None:
             budget.taken -= 1
@@ -215,10 +235,12 @@ class Ingest:
                 stored(False)  # noqa: FBT003 - a protocol of one value
                 return
             stored(True)  # noqa: FBT003 - as above
-            self._log_stored(sender, len(lines), result)
+            if is_log:
+                self._log_stored(sender, size, result)
+            else:
+                self._report_stored(sender, entry.kind, result)
 
-        entry = _log_entry(sender, _stored_headers(headers), lines, received_ms=self._clock.now_ms())
-        self._log_writer.add(sender.server_id, (entry,), done)
+        self._log_writer.add(sender.server_id, (entry,), done, may_hold=is_log)
         return True
 
     @unavailable_on_outage
@@ -259,7 +281,7 @@ class Ingest:
                 return sender
             if lines:
                 entries = await self._log_entries(sender, _stored_headers(headers), lines)
-                stored = await self._log_writer.append(sender.server_id, entries, may_wait=True)
+                stored = await self._log_writer.append(sender.server_id, entries, may_wait=True, may_hold=True)
                 self._log_stored(sender, len(lines), stored)
         return Receipt.STORED
 
@@ -325,13 +347,14 @@ class Ingest:
                 return Receipt.EMPTY
             if kind is EntryKind.SHOTS:
                 _check_shots(report)
-            redacted = redact_report(report, sender.secrets)
-            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted, attempt=sender.attempt)
-            # A plugin sends a report once: when all of its turns are taken, nothing waits for the next tick.
-            stored = await self._log_writer.append(sender.server_id, [entry], may_wait=not budget.turns.locked())
-            self._end_over_quota(sender, stored)
-        self._metrics.reports.inc(kind)
+            entry = self._report_entry(kind, sender, report)
+            stored = await self._log_writer.append(sender.server_id, [entry], may_wait=True)
+            self._report_stored(sender, kind, stored)
         return Receipt.STORED
+
+    def _report_entry(self, kind: EntryKind, sender: _Sender, report: bytes) -> NewEntry:
+        body = redact_report(report, sender.secrets)
+        return NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=body, attempt=sender.attempt)
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
         """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
@@ -368,6 +391,11 @@ class Ingest:
         self._metrics.log_bytes.inc(amount=size)
         self._end_over_quota(sender, stored)
 
+    def _report_stored(self, sender: _Sender, kind: str, stored: int) -> None:
+        """Count a stored report; with it, the match has stored this many bytes."""
+        self._metrics.reports.inc(kind)
+        self._end_over_quota(sender, stored)
+
     def _end_over_quota(self, sender: _Sender, stored: int) -> None:
         """If the server exceeds its quota, append an entry that ends its match. If that fails, the next post does."""
         sent = stored - sender.log_from_bytes
@@ -395,6 +423,14 @@ def _log_entry(
         headers=msgspec.json.encode(headers),
         attempt=sender.attempt,
     )
+
+
+def _are_shots(report: bytes) -> bool:
+    try:
+        _check_shots(report)
+    except InvalidParamsError:
+        return False
+    return True
 
 
 def _check_shots(report: bytes) -> None:

@@ -290,6 +290,11 @@ class Fold(msgspec.Struct):
         return self.reader.match.phase is MatchPhase.OVER
 
     @property
+    def may_map_end(self) -> bool:
+        """True if the next lines may be those of the end of a map, or no map is live."""
+        return self.reader.may_map_end
+
+    @property
     def awaits_reports(self) -> bool:
         """True if a plugin may still report about the last round: its MVP, or its shots."""
         match, ledger = self.reader.match, self.reader.match.current_map.ledger

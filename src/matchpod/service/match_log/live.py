@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -36,6 +37,9 @@ MAX_INBOX: Final = 256
 
 RECENT: Final = 32
 """Applied entries that are compared with those stored under the same numbers: more than a failover loses unnoticed."""
+
+Answer = Callable[[], None]
+"""Answers a log post."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +92,11 @@ class LocalMatch:
         """Why the fold must not be used any longer; the runner raises it."""
         self.lacks_post = False
         """True if the newest log post could not be stored; its server sends it again."""
+        self.answered_s = -math.inf
+        """When the last post of its server was answered."""
+        self.held_until: int | None = None
+        """The tick in which the answer that is held is due; None if none is held."""
+        self._held: Answer | None = None
         self._inbox: deque[RawEntry] = deque()
         self._received_ms = array("q")
         """When each of the last applied entries was received; numbers of entries have no gaps."""
@@ -189,6 +198,24 @@ class LocalMatch:
         del self._received_ms[:-RECENT]
         self._state = self._progress = None
 
+        if self._held is not None and self.fold.may_map_end:
+            self.answer()
+
+    def hold_answer(self, answer: Answer, tick: int) -> None:
+        """Hold an answer until a tick, or until the map may end: then the next lines must not wait."""
+        self._held, self.held_until = answer, tick
+
+    def answer(self) -> None:
+        """Send the answer that is held, if there is one."""
+        held, self._held, self.held_until = self._held, None, None
+        if held is None:
+            return
+        self.answered_s = asyncio.get_running_loop().time()
+        try:
+            held()
+        except Exception:  # noqa: BLE001 - one sender must not stop what else is done with the match
+            _log.exception("log post not answered", extra={"server_id": self.server_id})
+
     def state(self) -> LiveState:
         """What callers see of the match; built at most once per applied entry."""
         if self._state is None:
@@ -215,6 +242,7 @@ class LocalMatches:
         """Unregister a match, unless a later runner has registered the same server again."""
         if self._matches.get(live.server_id) is live:
             del self._matches[live.server_id]
+        live.answer()
 
     def get(self, server_id: str) -> LocalMatch | None:
         """The match of a server, if this process drives it."""

@@ -1,10 +1,9 @@
-"""Append entries to the logs of all matches of this process, in ticks.
+"""Append entries to the logs of all matches of this process.
 
-The posts of a tick are committed in one transaction; then they are answered, and folded match by match. While few
-matches are driven, a tick begins with its first post. With many, ticks have a minimum distance: a game server has one
-request in flight and sends in the next what it logged meanwhile, so posts become fewer and larger. A post that has not
-been answered is repeated by its server: if this process dies nothing is lost, and if the server dies, its last lines
-are lost, up to one tick's worth.
+What has arrived is committed in one transaction, then applied match by match. While few matches are driven, that begins
+with the first post; with many, once per tick, unless a post may end a round. A post is answered once it is stored: at
+once, or later if many matches are driven (`held_answers.py`). A post that has not been answered is repeated by its
+server, so nothing is lost if this process dies.
 """
 
 from __future__ import annotations
@@ -18,20 +17,15 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, RowLockedError
-from matchpod.service.match_log.entries import EntryKind, NewEntry, stored_entry
+from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind, NewEntry, stored_entry
 from matchpod.service.match_log.fold_turns import FoldTurns
+from matchpod.service.match_log.held_answers import TICK_S, HeldAnswers, hold_s
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
 from matchpod.storage.raw_log import RawEntry
 
-FEW_MATCHES: Final = 32
-"""Up to this many matches, nothing is held back."""
-
-TICK_S_PER_MATCH: Final = 0.002
-"""Distance between two ticks for each match that this process drives."""
-
-MAX_TICK_S: Final = 1.0
-"""Longest distance between two ticks: what an overlay shows is that old, and so much of a log is lost with a server."""
+AFTER_ANSWERS_S: Final = 0.03
+"""When a tick commits: the posts that follow its answers have arrived by then."""
 
 MAX_GROUP: Final = 1_000
 """Maximum senders of a transaction, so that other writers hardly wait."""
@@ -39,8 +33,11 @@ MAX_GROUP: Final = 1_000
 ANSWERS_AT_ONCE: Final = 50
 """Senders that are answered in one turn of the event loop: each takes some 50 µs."""
 
+ENDS: Final = (b"Round_End", b"Game Over", b"round_end", b"map_result", b"series_end")
+"""What the log and the plugin call the end of a round, a map or a series: it is not kept waiting."""
+
 Done = Callable[[int | DatabaseError], None]
-"""Called after the commit with the bytes that the match has stored so far, or with the error."""
+"""Called with the bytes that the match has stored so far, or with the error: then the sender may be answered."""
 
 
 _log = logging.getLogger(__name__)
@@ -50,15 +47,12 @@ class _Waiting(msgspec.Struct, gc=False):
     server_id: str
     entries: Sequence[NewEntry]
     done: Done
+    may_hold: bool
+    """The answer may wait longer than the commit."""
 
 
 _Result = tuple[_Waiting, tuple[list[RawEntry], int] | DatabaseError]
 """What became of entries: as they are stored, with all bytes of the match, or the error."""
-
-
-def tick_distance_s(matches: int) -> float:
-    """The minimum distance between two ticks of a process that drives this many matches."""
-    return 0.0 if matches <= FEW_MATCHES else min(matches * TICK_S_PER_MATCH, MAX_TICK_S)
 
 
 class LogWriter:
@@ -70,38 +64,45 @@ class LogWriter:
         live: LocalMatches,
         turns: FoldTurns,
         *,
-        distance_of: Callable[[int], float] = tick_distance_s,
+        distance_of: Callable[[int], float] = hold_s,
     ) -> None:
         self._db = db
         self._distance_of = distance_of
         self._live = live
         self._turns = turns
+        self._held = HeldAnswers()
         self._unread: dict[LocalMatch, None] = {}
         """Matches with entries to be applied, in the order in which they were stored."""
         self._reading: asyncio.Task[None] | None = None
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
-        self._tick_s = -math.inf
-        """When the last tick began."""
-        self._urgent: set[str] = set()
-        """Servers whose entries do not wait for the next tick."""
+        self._is_due = False
+        """True if what waits is written without waiting for the next tick."""
 
     @property
     def distance_s(self) -> float:
-        """The minimum distance between two ticks now."""
+        """The minimum distance between two answers to a server now; 0 if nothing waits."""
         return self._distance_of(len(self._live))
 
-    def add(self, server_id: str, entries: Sequence[NewEntry], done: Done) -> None:
-        """Append entries with the next tick."""
-        self._waiting.append(_Waiting(server_id, entries, done))
-        if self._timer is None and self._writing is None:
-            self._plan()
+    def add(self, server_id: str, entries: Sequence[NewEntry], done: Done, *, may_hold: bool = False) -> None:
+        """Append entries with the next tick, or now if they may end a round.
 
-    async def append(self, server_id: str, entries: Sequence[NewEntry], *, may_wait: bool = False) -> int:
+        With `may_hold`, `done` is called when the answer is due, otherwise after the commit.
+        """
+        self._waiting.append(_Waiting(server_id, entries, done, may_hold))
+        if any(_may_end_round(entry) for entry in entries):
+            self._begin()
+        elif self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(self._next_commit_s(loop.time()), self._begin)
+
+    async def append(
+        self, server_id: str, entries: Sequence[NewEntry], *, may_wait: bool = False, may_hold: bool = False
+    ) -> int:
         """Append entries, after all of this match that wait; return how many bytes the match has stored so far.
 
-        They are written now, or with the next tick if they `may_wait`.
+        They are written now, or with the next tick if they `may_wait`. With `may_hold`, return when the answer is due.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -113,9 +114,8 @@ class LogWriter:
             else:
                 future.set_result(result)
 
-        self.add(server_id, entries, done)
+        self.add(server_id, entries, done, may_hold=may_hold)
         if not may_wait:
-            self._urgent.add(server_id)
             self._begin()
         return await future
 
@@ -123,42 +123,28 @@ class LogWriter:
         """Commit all that waits of a match."""
         await self.append(server_id, ())
 
-    def _plan(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(max(loop.time(), self._next_tick_s()), self._begin)
-
-    def _next_tick_s(self) -> float:
-        return self._tick_s + self.distance_s
+    def _next_commit_s(self, now_s: float) -> float:
+        if not self.distance_s:
+            return now_s
+        return (math.floor((now_s - AFTER_ANSWERS_S) / TICK_S) + 1) * TICK_S + AFTER_ANSWERS_S
 
     def _begin(self) -> None:
-        """Write what is due. If something is being written, that task goes on with it."""
+        """Write all that waits. If something is being written, that task goes on with it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._is_due = True
         if self._writing is None:
             self._writing = asyncio.create_task(self._write(), name="log writer")
 
     async def _write(self) -> None:
         try:
-            while group := self._next_group():
+            while self._is_due:
+                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                self._is_due = bool(self._waiting)
                 await self._store(group)
         finally:
             self._writing = None
-            if self._waiting:
-                self._plan()
-
-    def _next_group(self) -> list[_Waiting]:
-        """Remove and return what has to be written now: all that waits if a tick is due, else only what is urgent."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._next_tick_s() or len(self._waiting) >= MAX_GROUP:
-            self._tick_s = now_s
-            group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-            self._urgent.intersection_update(one.server_id for one in self._waiting)
-        else:
-            group = [one for one in self._waiting if one.server_id in self._urgent]
-            self._waiting = [one for one in self._waiting if one.server_id not in self._urgent]
-            self._urgent.clear()
-        return group
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
         """Commit a group. If that fails, each alone: one may be at fault, and on a full disk small ones may still fit.
@@ -228,12 +214,9 @@ class LogWriter:
         )
 
     def _finish(self, results: Sequence[_Result]) -> None:
-        """Answer the senders, then pass the entries to their matches."""
+        """Answer the senders now or later, then pass the entries to their matches."""
         for one, result in results:
-            try:
-                one.done(result if isinstance(result, DatabaseError) else result[1])
-            except Exception:  # noqa: BLE001 - one sender must not stop the writer
-                _log.exception("sender of an entry could not be told", extra={"server_id": one.server_id})
+            self._answer(one, result)
         for one, result in results:
             self._note_posts(one, is_stored=not isinstance(result, DatabaseError))
             if not isinstance(result, DatabaseError):
@@ -243,6 +226,17 @@ class LogWriter:
                         self._unread[live] = None
         if self._unread and self._reading is None:
             self._reading = asyncio.create_task(self._read(), name="log reader")
+
+    def _answer(self, one: _Waiting, result: tuple[list[RawEntry], int] | DatabaseError) -> None:
+        if one.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
+            live, total = self._live.get(one.server_id), result[1]
+            if live is not None:
+                self._held.hold(live, lambda: one.done(total), distance_s)
+                return
+        try:
+            one.done(result if isinstance(result, DatabaseError) else result[1])
+        except Exception:  # noqa: BLE001 - one sender must not stop the writer
+            _log.exception("sender of an entry could not be told", extra={"server_id": one.server_id})
 
     def _note_posts(self, one: _Waiting, *, is_stored: bool) -> None:
         live = self._live.get(one.server_id)
@@ -267,3 +261,7 @@ class LogWriter:
 def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:
     """True for a log post of the server that plays the match; another one's are not awaited."""
     return new.kind == EntryKind.LOG and new.attempt in ("", live.fold.attempt)
+
+
+def _may_end_round(entry: NewEntry) -> bool:
+    return entry.kind in SENT_BY_SERVER and any(end in entry.body for end in ENDS)

@@ -85,6 +85,8 @@ class LivenessProbe:
         self._reregistered_ms: int | None = None
         self._asked_ms: int | None = None
         """When its console was first asked without an answer since its last sign of life."""
+        self._listed: tuple[int, int] | None = None
+        """Since when the players were in doubt when the console first listed them, and when that was."""
         self._is_reported = False
         self._silent = deps.regions.silent
         gap_ms = min(round(self._intervals.log_gap_ms / region.speed), self._silent.limits.ask_ms)
@@ -104,7 +106,7 @@ class LivenessProbe:
             with self._excusing_delay(put_off_s):
                 await asyncio.sleep(put_off_s)
             while True:
-                if not self._is_posting() or self._match.presence.is_doubtful:  # a post shows that the server is alive
+                if not self._is_posting() or self._needs_list():  # a post shows that the server is alive
                     judged = await self._probe()
                     if judged.health is ServerHealth.LOST:
                         self._on_lost(judged.why)
@@ -133,7 +135,7 @@ class LivenessProbe:
         if fleet is FleetReport.GONE:
             await asyncio.sleep(self._intervals.last_posts_s)
             return self._judge(fleet)
-        if self._match.presence.is_doubtful and self._is_posting():
+        if self._needs_list() and self._is_posting():
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
         ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms
@@ -194,8 +196,21 @@ class LivenessProbe:
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
+            doubt_ms = self._match.presence.doubt_since_ms
+            if doubt_ms is not None and (self._listed is None or self._listed[0] != doubt_ms):
+                self._listed = doubt_ms, listed.received_ms
             self._lease.check()  # the process may have stood still since the answer
             await deps.log_writer.append(row.id, [listed])
+
+    def _needs_list(self) -> bool:
+        """True if the players are in doubt, and the console has not listed them, or after that a map could load.
+
+        In between, the log says who comes and goes, and nobody is taken to have left or entered before that time.
+        """
+        doubt_ms = self._match.presence.doubt_since_ms
+        if doubt_ms is None or self._listed is None or self._listed[0] != doubt_ms:
+            return doubt_ms is not None
+        return self._clock.now_ms() - self._listed[1] >= round(map_load_s(self._region.speed) * 1000)
 
     def _is_posting(self) -> bool:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms

@@ -95,7 +95,6 @@ class _Runner:
             write=lease.write,
             streams=deps.streams,
             server_name=server_name(region.name, lease.row.id),
-            tick_s=lambda: deps.log_writer.distance_s,
             retry_ms=deps.intervals.history_retry_ms,
         )
         self._effects = EffectExecutor(
@@ -201,20 +200,16 @@ class _Runner:
                 _log.warning("parts of the log of a map are missing", extra=about)
 
     async def _wait_for_last_report(self) -> None:
-        """Give plugins time to report the MVP and shots of the last round, which they do after the last log line.
-
-        What they report may wait for the next tick.
-        """
-        writer = self._deps.log_writer
+        """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
         try:
-            async with asyncio.timeout(self._intervals.last_report_s + writer.distance_s):
+            async with asyncio.timeout(self._intervals.last_report_s):
                 while self._fold.awaits_reports:
                     self._live.woken.clear()
                     await self._apply_late()
                     if self._fold.awaits_reports:
                         await self._wait_for_entry()
         except TimeoutError:
-            await writer.flush(self._live.server_id)
+            await self._deps.log_writer.flush(self._live.server_id)  # what arrived may wait for the next commit
             await self._apply_late()
 
     async def _wait_for_entry(self) -> None:

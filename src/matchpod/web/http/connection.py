@@ -21,15 +21,16 @@ import httptools
 from matchpod.web.http.admission import Excess, Seat
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.connections import Connections
-from matchpod.web.http.direct import DirectExchange
+from matchpod.web.http.direct import DirectExchange, DirectRoute
 from matchpod.web.http.errors import INTERNAL_ERROR, HttpError
-from matchpod.web.http.exchange import OK, Exchange, format_head
+from matchpod.web.http.exchange import MAX_BUFFERED_BODY, OK, Exchange, format_head
 from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, RequestHead
 from matchpod.web.http.responses import CONNECTION, Header
 
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
 _INVALID: Final = "This is not a valid HTTP request."
+_SLOW_BODY: Final = "The request body was not complete in time."
 _TOO_MANY: Final = "Too many requests were sent before the answer to an earlier one."
 _OK_DATE: Final = b"HTTP/1.1 200 OK\r\ndate: "
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
@@ -59,8 +60,8 @@ class ApiConnection(asyncio.Protocol):
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._direct_body: bytes | None = None
         """What has arrived of the body of a request that may be answered directly."""
-        self._is_read = False
-        """True if the request is a GET that may be answered at once."""
+        self._direct: DirectRoute | None = None
+        """The route of the request, if it is a POST that may be answered directly."""
         self._may_read = True
         """False once one was, until more data arrives: others are served in between."""
         self._newest: Exchange | None = None
@@ -116,7 +117,7 @@ class ApiConnection(asyncio.Protocol):
         if self._drops_data or self.transport.is_closing():
             return
         self._may_read = True
-        if self._current is None and self._unparsed_bytes == 0:
+        if self._current is None and self._unparsed_bytes == 0 and self._direct_body is None:
             self._deadline_s = self._loop.time() + self._patience.head_s  # the first bytes of a request
         try:
             while data:
@@ -127,8 +128,8 @@ class ApiConnection(asyncio.Protocol):
                 part, data = data[:room], data[room:]
                 self._unparsed_bytes += len(part)
                 self._parser.feed_data(part)
-            if self._direct_body is not None:  # the rest of the body may take its time
-                self._begin_exchange()
+            if self._direct_body is not None:
+                self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
             return  # upgrades are not supported; the request is answered as if it had not asked for one
         except (httptools.HttpParserError, HttpError) as exc:
@@ -170,25 +171,38 @@ class ApiConnection(asyncio.Protocol):
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
-        direct, reads, url = self._shared.direct, self._shared.reads, self._head.url
-        if direct is not None and url.startswith(direct.prefix) and self._may_be_direct(version, b"POST"):
-            self._direct_body, self._is_read = b"", False
-        elif reads is not None and url.startswith(reads.prefix) and self._may_be_direct(version, b"GET"):
-            self._direct_body, self._is_read = b"", True
+        reads, url = self._shared.reads, self._head.url
+        self._direct = self._shared.direct_route(url)
+        is_post = self._direct is not None and self._may_be_direct(b"POST") and self._closes_as_asked(version)
+        is_read = reads is not None and url.startswith(reads.prefix) and self._may_read_directly(version)
+        if is_post or is_read:
+            self._direct_body = b""
         else:
             self._begin_exchange()
 
-    def _may_be_direct(self, version: str, method: bytes) -> bool:
+    def _may_be_direct(self, method: bytes) -> bool:
         parser = self._parser
         return (
             self._current is None
-            and version == "1.1"
             and parser.get_method() == method
-            and parser.should_keep_alive()
             and not parser.should_upgrade()
             and not self._head.expects_continue
             and not self._head.is_encoded
         )
+
+    def _may_read_directly(self, version: str) -> bool:
+        return version == "1.1" and self._parser.should_keep_alive() and self._may_be_direct(b"GET")
+
+    def _closes_as_asked(self, version: str) -> bool:
+        """False for a connection that the application keeps open with a header: it is of an old version of HTTP."""
+        return version == "1.1" or not self._parser.should_keep_alive()
+
+    def _await_body(self, body: bytes) -> None:
+        """Wait for the rest of a body until the deadline of the request; pass on one that is large or unusual."""
+        if self._direct is None or len(body) > MAX_BUFFERED_BODY:
+            self._begin_exchange()
+        else:
+            self._shared.set_busy(self)
 
     def _begin_exchange(self) -> None:
         """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
@@ -220,7 +234,7 @@ class ApiConnection(asyncio.Protocol):
         """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
-            if not self._is_read:
+            if self._direct is not None:
                 self._take(self._direct_body)
                 return
             if self._answer_read():
@@ -278,35 +292,37 @@ class ApiConnection(asyncio.Protocol):
 
     def _take(self, body: bytes) -> None:
         """Answer a request directly, if it is a usual one."""
-        self._direct_body = None
-        exchange = DirectExchange(self._head.url, self._head.headers, body)
+        route, self._direct_body = self._direct, None
+        keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
+        version = self._parser.get_http_version()
+        exchange = DirectExchange(self._head.url, self._head.headers, body, version=version, keep_alive=keep_alive)
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)
-        direct, is_taken = self._shared.direct, False
+        is_taken = False
         try:
-            is_taken = direct is not None and direct.take(
-                exchange.url[len(direct.prefix) :].decode("latin-1"),
+            is_taken = route is not None and route.take(
+                exchange.url[len(route.prefix) :].decode("latin-1"),
                 exchange.headers,
                 body,
-                lambda is_answer: self._answer(exchange, is_answer=is_answer),
+                lambda is_answer: self._answer(exchange, route.response if is_answer else None),
             )
         except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
             _log.exception("direct request failed")
         if not is_taken:
-            self._answer(exchange, is_answer=False)
+            self._answer(exchange, None)
 
-    def _answer(self, exchange: DirectExchange, *, is_answer: bool) -> None:
-        """Send the prepared response, or pass the request to the application."""
+    def _answer(self, exchange: DirectExchange, response: bytes | None) -> None:
+        """Send a prepared response, or pass the request to the application if there is none."""
         self._shared.end_direct()
         if exchange.is_disconnected or self.transport.is_closing():
             return
-        if is_answer:
+        if response is not None:
             exchange.is_response_complete = True
-            self.write(self._shared.direct_response(keep_alive=exchange.keep_alive))
+            self.write(self._shared.direct_response(response, keep_alive=exchange.keep_alive))
             self.exchange_completed()
             return
-        scope = self._scope("1.1", "POST", exchange.url, exchange.headers)
+        scope = self._scope(exchange.version, "POST", exchange.url, exchange.headers)
         passed = Exchange(self, scope, keep_alive=exchange.keep_alive)
         passed.add_body(exchange.body)
         passed.complete_body()
@@ -517,6 +533,8 @@ class ApiConnection(asyncio.Protocol):
             return
         if self._deadline_s is not None and now_s >= self._deadline_s:
             self._deadline_s = None
+            if self._direct_body is not None:
+                self._write_error(HttpError(_SLOW_BODY))
             self.transport.close()
         send_s = self._patience.send_s
         wait_s = send_s if self._deadline_s is None else min(send_s, self._deadline_s - now_s)

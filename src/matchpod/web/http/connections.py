@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from typing import Final, Protocol
@@ -104,7 +104,7 @@ class Connections:
         priority: PriorityPaths,
         error_response: Callable[[HttpError], Response],
         counts: ConnectionCounts,
-        direct: DirectRoute | None = None,
+        direct: Sequence[DirectRoute] = (),
         reads: ReadRoute | None = None,
     ) -> None:
         self.app = app
@@ -114,7 +114,7 @@ class Connections:
         self.priority = priority
         self.error_response = error_response
         """Writes the errors of connections; the response closes its connection."""
-        self.direct = direct
+        self._direct = direct
         self.reads = reads
         self._direct_exchanges = 0
         self._all_answered = asyncio.Event()
@@ -167,8 +167,14 @@ class Connections:
         if not self._direct_exchanges:
             self._all_answered.set()
 
-    def direct_response(self, *, keep_alive: bool) -> bytes:
-        body = b"" if self.direct is None else self.direct.response
+    def direct_route(self, url: bytes) -> DirectRoute | None:
+        """Return the route of a POST to this URL that may be answered directly."""
+        for route in self._direct:
+            if url.startswith(route.prefix):
+                return route
+        return None
+
+    def direct_response(self, body: bytes, *, keep_alive: bool) -> bytes:
         return b"HTTP/1.1 200 OK\r\ndate: %b\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
             self.date(),
             b"" if keep_alive else b"connection: close\r\n",

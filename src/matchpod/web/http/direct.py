@@ -48,16 +48,19 @@ class ReadRoute(msgspec.Struct, frozen=True, kw_only=True):
 class DirectExchange:
     """A request that was taken, with what is needed to pass it to the application after all."""
 
-    __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url")
+    __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url", "version")
 
     is_body_complete = True
     is_response_started = False
 
-    def __init__(self, url: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    def __init__(
+        self, url: bytes, headers: list[tuple[bytes, bytes]], body: bytes, *, version: str, keep_alive: bool
+    ) -> None:
         self.url = url
         self.headers = headers
         self.body = body
-        self.keep_alive = True
+        self.version = version
+        self.keep_alive = keep_alive
         self.is_disconnected = False
         self.is_response_complete = False
 

@@ -104,9 +104,7 @@ class Recording:
         self.is_cancelled = False
         self.entries = 0
         streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
-        self.recorder = Recorder(
-            row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1", tick_s=float
-        )
+        self.recorder = Recorder(row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1")
 
     async def _write(self, statements: Sequence[Statement]) -> None:
         if self.stored_by_another:

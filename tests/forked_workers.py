@@ -1,0 +1,138 @@
+"""Run tests in several processes that are forked when all tests are collected: each further one costs next to nothing.
+
+Workers of pytest-xdist import and collect all tests each, which takes seconds of CPU time per worker. Here a worker takes
+the next file whenever it has finished one, and sends its reports to the process that collected.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from multiprocessing import connection, get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FORK = get_context("fork")
+NUMBER_BYTES = 4
+
+
+class ForkedWorkers:
+    """A plugin of pytest that runs the collected tests in this many processes."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run all tests; if a worker died, some have not run, so this is no run whose failures are tried again."""
+        if session.testsfailed:
+            raise session.Interrupted(f"{session.testsfailed} errors during collection")
+        files = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
+        queue, fill = os.pipe()
+        os.write(fill, b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in range(len(files))))
+        os.close(fill)
+        folder: Path = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        gc.collect()
+        gc.freeze()  # a collection in a worker would copy all pages
+        running: dict[connection.Connection, str] = {}
+        processes = []
+        for number in range(self._workers):
+            reader, writer = FORK.Pipe(duplex=False)
+            os.environ |= {"PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_WORKER_COUNT": str(self._workers)}
+            args = (session.config, _take_items(files, queue), writer, folder / f"gw{number}")
+            process = FORK.Process(target=_work, args=(*args, [*running, reader]))
+            process.start()
+            writer.close()
+            processes.append(process)
+            running[reader] = ""
+        os.close(queue)
+        try:
+            died = _receive(session.config, running)
+        finally:
+            for reader in running:  # if this is interrupted, workers end at their next report
+                reader.close()
+        for process in processes:
+            process.join()
+        if died:
+            raise session.Interrupted(f"processes died in {', '.join(died)}")
+        return True
+
+
+def _take_items(files: list[list[pytest.Item]], queue: int) -> Iterator[pytest.Item]:
+    """Yield the tests of the next file that no worker has taken, until there is none."""
+    while number := os.read(queue, NUMBER_BYTES):
+        yield from files[int.from_bytes(number, "big")]
+
+
+def _receive(config: pytest.Config, running: dict[connection.Connection, str]) -> list[str]:
+    """Report all tests; return those in which workers died."""
+    died = []
+    while running:
+        for reader in connection.wait(list(running)):
+            assert isinstance(reader, connection.Connection)
+            try:
+                name, values = pickle.loads(reader.recv_bytes())
+            except EOFError:
+                died.append(running.pop(reader) or "no test")
+                continue
+            if name == "end":
+                del running[reader]
+            elif name == "report":
+                report = config.hook.pytest_report_from_serializable(config=config, data=values)
+                config.hook.pytest_runtest_logreport(report=report)
+            else:
+                running[reader] = values[0]
+                config.hook.pytest_runtest_logstart(nodeid=values[0], location=values[1])
+    return died
+
+
+class _Sender:
+    """A plugin of pytest that sends what a worker reports."""
+
+    def __init__(self, config: pytest.Config, writer: connection.Connection) -> None:
+        self._config = config
+        self._writer = writer
+
+    def send(self, name: str, values: object) -> None:
+        self._writer.send_bytes(pickle.dumps((name, values)))
+
+    def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
+        self.send("start", (nodeid, location))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        values = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        self.send("report", values)
+
+
+def _work(
+    config: pytest.Config,
+    items: Iterable[pytest.Item],
+    writer: connection.Connection,
+    folder: Path,
+    readers: Iterable[connection.Connection],
+) -> None:
+    """Run these tests in this process, with files of its own for what they print and for their temporary files."""
+    for reader in readers:  # only the process that reads may have them open, so that others notice its end
+        reader.close()
+    config.pluginmanager.unregister(name="terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+    folder.mkdir()
+    config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
+    sender = _Sender(config, writer)
+    config.pluginmanager.register(sender)
+    # The next file is taken before the last test of a file runs: then pytest knows which fixtures are still needed.
+    try:
+        for item, following in itertools.pairwise(itertools.chain(items, [None])):
+            assert item is not None
+            config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    finally:  # also if the process that reads the reports has ended
+        config._ensure_unconfigure()
+    sender.send("end", None)

@@ -1,0 +1,51 @@
+"""Tests in forked processes give the reports that they give in one, and none is lost with its process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = (
+    "import sys, pytest; from tests.forked_workers import ForkedWorkers; "
+    "sys.exit(pytest.main(['-n', '0', '-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(2)]))"
+)
+CONFTEST = """
+import os, pathlib, pytest
+
+@pytest.fixture(scope="session")
+def ended(tmp_path_factory):
+    yield
+    (tmp_path_factory.getbasetemp() / "ended").touch()
+"""
+TESTS = """
+def test_passed(ended):
+    print("not shown")
+
+def test_failed(ended):
+    print("shown")
+    raise ValueError("this one")
+"""
+DYING = """
+import os
+
+def test_dies():
+    os._exit(0)
+"""
+
+
+def test_all_reports_arrive_and_a_process_that_dies_is_named_by_its_test(tmp_path: Path) -> None:
+    files = {"conftest": CONFTEST, "test_one": TESTS, "test_two": TESTS, "test_z": DYING}
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    command = [sys.executable, "-c", RUN, "-q", f"--basetemp={tmp_path / 'temporary'}", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stderr
+    assert "2 failed, 2 passed" in done.stdout
+    assert done.stdout.count("E       ValueError: this one") == done.stdout.count("\nshown\n") == 2
+    assert "not shown" not in done.stdout
+    assert "processes died in test_z.py::test_dies" in done.stdout
+    ended = list(tmp_path.glob("temporary/gw*/ended"))
+    assert ended, "fixtures of the session end in each process that used them"
