@@ -499,6 +499,19 @@ _REGION_CHECKS = (
     """,
 )
 
+# One index of open servers instead of two. Ended ones of a region are in an index that the others are not in, and the
+# audit log is deleted by its ids, which sort by time.
+_OPEN_SERVERS = (
+    "CREATE INDEX servers_open ON servers (org_id, phase, region, slot, created_at_ms, id)"
+    " WHERE phase <> 'released' AND phase <> 'ending'",
+    "CREATE INDEX servers_ended_of_region ON servers (org_id, region, created_at_ms DESC, id, status, match_phase)"
+    " WHERE match_phase = 'ended'",
+    "DROP INDEX servers_live",
+    "DROP INDEX servers_unplaced",
+    "DROP INDEX servers_of_region",
+    "DROP INDEX audit_log_by_time",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -534,6 +547,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _MATCH_ACTIONS,
     _REGION_CHECKS,
     _SECRET_TRIALS,
+    history_schema.ENDED_ONLY_INDEXES,
+    _OPEN_SERVERS,
 )
 """The statements at index n migrate from version n to n + 1."""
 
