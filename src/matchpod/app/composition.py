@@ -81,6 +81,7 @@ from matchpod.settings import (
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
+from matchpod.web.services import AccessLog
 
 TRIAL_ID_BYTES = 8
 
@@ -195,6 +196,7 @@ def _compose_services(
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
+        access_log=AccessLog(settings.access_log),
         version=installed_version("matchpod"),
     )
 
@@ -231,7 +233,8 @@ def _compose_web(
         return web, None
     # That port has few connections: one that waits could not be used by others meanwhile.
     limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
-    return web, create_web(msgspec.structs.replace(services, limits=limits), endpoints=OPS_ENDPOINTS, metrics=metrics)
+    probed = msgspec.structs.replace(services, limits=limits, access_log=AccessLog.OFF)
+    return web, create_web(probed, endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
