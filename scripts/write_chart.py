@@ -33,6 +33,7 @@ SET_BY_CHART: Mapping[str, str] = {
     "ops_port": "fixed: 8081; `service.opsPort` is that of the Service",
     "public_url": "`publicUrl`",
     "log_url": "the Service, for game servers in this cluster; `publicUrl` or `log_url` of the region for others",
+    "callback_proxy": "`callbackProxy.existingSecret`",
     "database_url": "`database.existingSecret`",
     "secret_key": "`secretKey.existingSecret`",
     "first_key_file": "`firstKey.existingSecret`",

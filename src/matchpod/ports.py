@@ -334,6 +334,28 @@ class CallbackSender(Protocol):
         """Abort all attempts in progress."""
 
 
+class SecretTrials(Protocol):
+    """Limits how many servers of a fleet are tried with a secret that none has accepted lately; for all processes.
+
+    `secret` is a fingerprint. A DatabaseError passes through.
+    """
+
+    async def begin(self, secret: str, places: int) -> str | None:
+        """Begin the trial of one more server and return its id; None if as many are being tried or have rejected it."""
+
+    async def reject(self, secret: str, trial: str) -> None:
+        """End a trial whose server rejected the secret: it counts until a server accepts the secret."""
+
+    async def accept(self, secret: str, trial: str | None) -> None:
+        """Note that a server accepted the secret; those that rejected it before count no longer."""
+
+    async def drop(self, secret: str, trial: str) -> None:
+        """End a trial that said nothing."""
+
+    async def rejected(self, secret: str) -> int:
+        """Return how many servers have rejected the secret since the last one accepted it."""
+
+
 # --- traces -------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ClusterSource
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.ports import Consoles, GameServer, ServerOrder
+from matchpod.ports import Consoles, GameServer, SecretTrials, ServerOrder
 from tests.contract.agones_api import FLEET, NAMESPACE, SET_UP_TOKEN, FakeAgones
 from tests.contract.agones_dev_servers import SET_UP
 from tests.contract.agones_game_servers import SECRET, GameServers
@@ -63,11 +63,12 @@ class AgonesCluster:
         *,
         consoles: Consoles | None = None,
         on_password: Callable[[Fit], None] = lambda _: None,
+        trials: SecretTrials | None = None,
         **changes: object,
     ) -> AgonesFleet:
         """Return another fleet, as if of another process."""
         options = msgspec.structs.replace(self._options, **changes)
-        fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password)
+        fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password, trials)
         self._fleets.append(fleet)
         return fleet
 

@@ -36,10 +36,11 @@ from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import history, outbox, servers, slots, snapshots
+from matchpod.storage import outbox, servers, slots, snapshots
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import LEASE_MS, ServerRow
 from tests.contract.history_checks import assert_final_history
+from tests.contract.match_histories import insert_counted
 from tests.contract.simulated_region import SimulatedRegion
 from tests.server_rows import server_row
 from tests.vaults import VAULT, stored_tokens
@@ -274,7 +275,7 @@ class World:
             next_at_ms=now_ms,
         )
         row = msgspec.structs.replace(row, **fields)
-        statements = history.insert(initial_history(row, settings, "Europe"))
+        statements = insert_counted(initial_history(row, settings, "Europe"))
         await servers.create(self.db, row, idempotency=None, also=statements)
         for process in self.processes if notified is None else (notified,):
             process.supervisor.notify(name)

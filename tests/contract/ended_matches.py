@@ -19,8 +19,9 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import history, raw_log, servers
+from matchpod.storage import raw_log, servers
 from matchpod.storage.servers import ServerRow
+from tests.contract.match_histories import insert_counted
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
 from tests.vaults import stored_tokens
@@ -43,7 +44,7 @@ async def store_match(
     match = recorded()
     row = row_of(match.settings, id=name, game_id=game_id(name), **stored_tokens(f"l {name}", f"r {name}"))
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)
-    statements = history.insert(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
+    statements = insert_counted(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
     await servers.create(db, row, idempotency=None, also=statements)
     await store_log(db, row, entries)
     if phase is row.phase:

@@ -10,8 +10,8 @@ import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Database
-from matchpod.storage import servers
+from matchpod.ports import Database, Statement
+from matchpod.storage import history, history_counts, servers
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
 from tests.server_rows import server_row
@@ -65,6 +65,11 @@ async def create_server(
     db: Database, server_id: str, *, org_id: str = ORG, phase: ServerPhase = ServerPhase.RUNNING
 ) -> None:
     await servers.create(db, server_row(server_id, org_id=org_id, phase=phase), idempotency=None)
+
+
+def insert_counted(new: MatchHistory) -> list[Statement]:
+    """Insert the rows of a match and count them."""
+    return [*history.insert(new), history_counts.add(new.maps[0].server_id)]
 
 
 CountedKey = tuple[str, str, str, str, int]

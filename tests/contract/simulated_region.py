@@ -26,8 +26,8 @@ from matchpod.ports import (
 )
 from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest, RawHeaders, Receipt
 
-TURN_S = 0.005
-TURN_MS = 2_000
+TURN_S = 0.01
+TURN_MS = 4_000
 """Game time that passes in each TURN_S: 400 times as fast, if the loop is not busy."""
 SOURCE = "127.0.0.1:50000"
 OPERATOR_PASSWORD = "the operator's"

@@ -32,10 +32,11 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import history, servers
 from matchpod.storage import organization_events as stored_events
+from matchpod.storage import servers
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.contract.match_histories import insert_counted
 from tests.contract.test_access import START_MS
 from tests.contract.test_matches import OWNER, World
 from tests.contract.test_remote_matches import remote_matches, store
@@ -72,7 +73,7 @@ class Series:
             self.db,
             self.row,
             idempotency=None,
-            also=history.insert(initial_history(self.row, self.fold.match.settings, "EU")),
+            also=insert_counted(initial_history(self.row, self.fold.match.settings, "EU")),
         )
         await store(self.db, entries)
         streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))

@@ -29,6 +29,7 @@ from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.match_histories import insert_counted
 from tests.contract.same_numbers import Json
 from tests.contract.test_matches import OTHER_OWNER, READER, UnavailableDatabase
 from tests.contract.test_numbers_agree import SERVER_NAME, as_json, create_match
@@ -394,7 +395,7 @@ async def test_final_map_without_statistics_has_no_players(world: World) -> None
 
 async def test_map_without_a_server_is_returned_as_stored(world: World) -> None:
     row = msgspec.structs.replace(row_of(DEATHMATCH), id="srv_gone", game_id=UNKNOWN_UUID)
-    await world.db.write(history.insert(rows.initial_history(row, DEATHMATCH, SERVER_NAME)))
+    await world.db.write(insert_counted(rows.initial_history(row, DEATHMATCH, SERVER_NAME)))
     detail = await world.map(map_of(row))
     assert (detail["status"], detail["players"]) == ("upcoming", [])
 

@@ -18,7 +18,7 @@ from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.history_lists import HistoryMap, list_maps, list_series
 from matchpod.storage.list_positions import KEPT_S, ListPositions
 from tests.contract import databases
-from tests.contract.match_histories import ORG, MapState, match_history
+from tests.contract.match_histories import ORG, MapState, create_server, insert_counted, match_history
 from tests.effort import some_of
 
 harness = databases.harness
@@ -84,7 +84,8 @@ def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple
 
 async def store(db: Database, matches: list[MatchHistory]) -> None:
     for match in matches:
-        await db.write(history.insert(match))
+        await create_server(db, match.maps[0].server_id, org_id=match.maps[0].org_id)
+        await db.write(insert_counted(match))
 
 
 async def all_maps(

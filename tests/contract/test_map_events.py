@@ -10,9 +10,9 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DuplicateError
-from matchpod.storage import history, map_events
+from matchpod.storage import map_events
 from tests.contract import databases
-from tests.contract.match_histories import MapState, create_server, map_id, match_history
+from tests.contract.match_histories import MapState, create_server, insert_counted, map_id, match_history
 from tests.effort import times
 
 harness = databases.harness
@@ -34,7 +34,7 @@ def items(first: int, last: int) -> list[tuple[int, bytes]]:
 
 async def create_match(db: Database, server_id: str = "srv_1", phase: ServerPhase = ServerPhase.RUNNING) -> None:
     await create_server(db, server_id, phase=phase)
-    await db.write(history.insert(match_history(server_id, [MapState(), MapState()])))
+    await db.write(insert_counted(match_history(server_id, [MapState(), MapState()])))
 
 
 async def write_batches(db: Database, sizes: Sequence[int], *, of_map: str = MAP, at_ms: int = 10) -> int:

@@ -25,9 +25,10 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
-from matchpod.storage import history, outbox, servers
+from matchpod.storage import outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.match_histories import insert_counted
 from tests.contract.same_numbers import (
     Json,
     check_leaderboard,
@@ -134,7 +135,7 @@ async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> S
         next_at_ms=START_MS,
     )
     await servers.create(db, row, idempotency=None)
-    await db.write(history.insert(rows.initial_history(row, settings, SERVER_NAME)))
+    await db.write(insert_counted(rows.initial_history(row, settings, SERVER_NAME)))
     return row
 
 

@@ -6,7 +6,8 @@ import asyncio
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
-from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
+from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, audit_from_id, count_prunable, prune
 from matchpod.storage import (
     audit_log,
     history,
@@ -95,13 +96,14 @@ async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:
 
 async def test_audit_log_is_deleted_after_a_year(db: Database) -> None:
     for number, days in enumerate((364, 366, 500, 500, 500, 500)):
-        row = AuditRow(
-            id=f"act_{number}", org_id=None, at_ms=ENDED_MS - days * DAY_MS, actor="", action="", target="", detail=""
-        )
+        at_ms = ENDED_MS - days * DAY_MS
+        id_ = new_audit_id(at_ms, bytes([number]) * ID_RANDOM_BYTES)
+        row = AuditRow(id=id_, org_id=None, at_ms=at_ms, actor="", action="", target=str(number), detail="")
         await db.write([audit_log.insert(row)])
-    assert await audit_log.prune(db, ENDED_MS - 400 * DAY_MS, limit=2) == 4, "in several transactions"
+    before_id = audit_from_id(ENDED_MS - 35 * DAY_MS)
+    assert await audit_log.prune(db, before_id, limit=2) == 4, "in several transactions"
     assert await count_and_prune(db, ENDED_MS) == Pruned(audit_entries=1)
-    assert [row.id for row in await audit_log.list(db, None, limit=9)] == ["act_0"]
+    assert [row.target for row in await audit_log.list(db, None, limit=9)] == ["0"]
 
 
 async def test_zero_counts_are_deleted_and_others_stay_correct(db: Database) -> None:

@@ -31,6 +31,7 @@ from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS, open_world
 from tests.contract.ended_matches import SERVER_NAME, SPEED, game_id, server_row
 from tests.contract.history_checks import assert_final_history
+from tests.contract.match_histories import insert_counted
 from tests.unit.service.match_log.test_fold import PLAYERS, RecordedMatch, row_of
 from tests.unit.simulator.played_match import mode_settings
 
@@ -68,7 +69,7 @@ class Race:
         self.now_ms = self.entries[-1].received_ms + 1
 
     async def create(self) -> None:
-        statements = history.insert(initial_history(self.row, self.settings, SERVER_NAME))
+        statements = insert_counted(initial_history(self.row, self.settings, SERVER_NAME))
         await servers.create(self.db, self.row, idempotency=None, also=statements)
 
     async def store(self, start: int, end: int) -> None:

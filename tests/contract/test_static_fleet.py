@@ -122,3 +122,42 @@ async def test_machine_without_files_is_told_apart_from_a_server_that_is_down() 
         await fleet.allocate(order(fleet))
     assert not is_machine_fault(failed.value)
     assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
+
+
+async def test_host_name_and_ipv6_address_are_used(simulator: SimulatorProcess) -> None:
+    fleet = fleet_of(f"localhost:{simulator.port}")
+    server = await fleet.allocate(order(fleet))
+    assert (server.ip, server.rcon_host) == ("127.0.0.1", "localhost"), "players get an address"
+    unknown = fleet_of("nowhere.invalid:27015")
+    with pytest.raises(FleetError, match=r"the host name nowhere\.invalid cannot be resolved"):
+        await unknown.allocate(order(unknown))
+    waiting = fleet_of("[::1]:27015").waiting_server("[::1]:27015")
+    assert waiting is not None
+    assert (waiting.rcon_host, waiting.rcon_port) == ("::1", 27015)
+
+
+async def test_server_that_left_the_list_keeps_its_match_until_it_is_released(simulator: SimulatorProcess) -> None:
+    fleet, other = fleet_of(simulator.address), "192.0.2.7:27015"
+    server = await fleet.allocate(order(fleet))
+    await answer_of(server, "sv_password secret")
+    fleet.replace_servers([StaticServer(other, PASSWORD)])
+    assert (fleet.slots, await fleet.observe("srv_1", simulator.address)) == ((other,), FleetReport.UNKNOWN)
+    await fleet.release("srv_1", simulator.address)
+    assert "secret" not in await answer_of(server, "sv_password"), "it was cleaned up"
+    assert await fleet.observe("srv_1", simulator.address) is FleetReport.GONE
+
+
+async def test_server_may_come_back_into_the_list_with_another_password(simulator: SimulatorProcess) -> None:
+    fleet = fleet_of(simulator.address, "wrong")
+    fleet.replace_servers([])
+    fleet.replace_servers([StaticServer(simulator.address, PASSWORD)])
+    assert (await fleet.allocate(order(fleet))).rcon_password == PASSWORD
+
+
+async def test_follower_is_told_of_another_list(simulator: SimulatorProcess) -> None:
+    fleet, told = fleet_of(simulator.address), asyncio.Event()
+    following = asyncio.create_task(fleet.follow(told.set))
+    await asyncio.sleep(0)
+    fleet.replace_servers([])
+    assert told.is_set()
+    following.cancel()

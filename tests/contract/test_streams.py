@@ -20,7 +20,7 @@ from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
 from tests import effort
 from tests.contract import databases
-from tests.contract.match_histories import MapState, create_server, map_id, match_history
+from tests.contract.match_histories import MapState, create_server, insert_counted, map_id, match_history
 
 harness = databases.harness
 
@@ -48,7 +48,7 @@ class Match:
 
     async def begin(self) -> None:
         await create_server(self.db, SERVER)
-        await self.db.write(history.insert(match_history(SERVER, [MapState()] * MAPS)))
+        await self.db.write(insert_counted(match_history(SERVER, [MapState()] * MAPS)))
 
     async def append(self, number: int) -> None:
         """Store the next items of a map. They are published in the first process only: once, twice, or not at all."""

@@ -11,8 +11,11 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.orphaned_servers import UNKNOWN_MS
 from matchpod.ports import Database
 from matchpod.service.access.audit import Audit
+from matchpod.service.region_checks.requests import RegionChecks
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.service.runner.sweep import Sweeper
+from matchpod.storage import region_checks, slots
+from matchpod.storage.region_checks import STALE_MS, CheckRow
 from tests.contract import databases
 from tests.contract.driven_matches import ORPHAN_ORDER, Process, World, open_world
 
@@ -113,3 +116,25 @@ async def test_servers_of_another_installation_are_reported_once_and_left_alone(
         assert vars(said)["server_ids"] == ["srv_a", "srv_b"]
         assert process.deps.metrics.foreign.value("eu") == 2
         assert process.deps.metrics.withheld.value("eu") == 0
+
+
+async def test_server_of_a_check_is_released_once_no_process_works_on_it(db: Database) -> None:
+    async with open_world(db) as world:
+        process = await stopped_process(world)
+        checks = RegionChecks(db=db, clock=world.clock, audit=Audit(db=db, clock=world.clock), codes=["eu"])
+        check = await checks.request("eu", actor="tester")
+        await region_checks.begin(db, "eu", world.clock.now_ms())
+        await run_servers(world, check.id)
+        assert await region_checks.hold_slot(db, await newest_check(db), "a")
+        sweeper = Sweeper(process.deps)
+        await sweeper.sweep()
+        assert (world.region.releases, await slots.taken(db)) == ([], {"eu": {"a": check.id}})
+        world.clock.ahead_ms += STALE_MS + 1
+        await sweeper.sweep()
+        assert (world.region.releases, await slots.taken(db)) == ([check.id], {})
+
+
+async def newest_check(db: Database) -> CheckRow:
+    row = await region_checks.newest(db, "eu")
+    assert row is not None
+    return row

@@ -72,7 +72,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "regions": [_TRY, _LAN],
     },
     "policies-other-cluster": {"fleetsOnly": True, "networkPolicy": _POLICY, "regions": [_TRY]},
-    "callback-proxy": {"firstKey": {"existingSecret": "first"}},
+    "callback-proxy": {"callbackProxy": {"existingSecret": "proxy"}, "firstKey": {"existingSecret": "first"}},
     "platform-user": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "no-autoscaler": {"gameServer": {"autoscaler": {"enabled": False}, "replicas": 4}, "regions": [_TRY]},
     "two-regions-one-fleet": {
@@ -86,7 +86,16 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "gameServer": {
             "kind": "cs2",
             "image": {"repository": "registry.example.com/cs2"},
-            "command": ["start_with_token.sh", "-port", "{port}", "-ip", "{ip}", "+exec", "matchpod/{cfg}"],
+            "command": [
+                "start_with_token.sh",
+                "{game}/cs2",
+                "-port",
+                "{port}",
+                "-ip",
+                "{ip}",
+                "+exec",
+                "matchpod/{cfg}",
+            ],
             "extraVolumes": [{"name": "tokens", "hostPath": {"path": "/srv/tokens", "type": "Directory"}}],
             "extraVolumeMounts": [{"name": "tokens", "mountPath": "/tokens"}],
             "extraEnv": [{"name": "A", "value": "b"}],

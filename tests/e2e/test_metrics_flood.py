@@ -79,6 +79,30 @@ def test_request_that_would_wait_too_long_is_told_to_retry(site: Site) -> None:
     assert statuses.count(200) >= METRICS_PER_S
 
 
+def test_flood_of_a_stranger_does_not_starve_a_scraper_behind_the_same_proxy(site: Site) -> None:
+    async def flood() -> list[int]:
+        async with listening(create_web(msgspec.structs.replace(site.services, metrics=Registry()))) as server:
+            url, limits = f"http://127.0.0.1:{server.port}/metrics", httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(timeout=TIMEOUT_S, limits=limits) as client:
+
+                async def stranger() -> None:
+                    while True:
+                        await client.get(url, headers={"X-Forwarded-For": "203.0.113.9"})
+
+                async with asyncio.TaskGroup() as tasks:
+                    count = METRICS_PER_S + int(METRICS_WAIT_S * METRICS_PER_S) + 20
+                    strangers = [tasks.create_task(stranger()) for _ in range(count)]
+                    scraped = [
+                        (await client.get(url, headers={"X-Forwarded-For": "203.0.113.7"})).status_code
+                        for _ in range(7)
+                    ]
+                    for task in strangers:
+                        task.cancel()
+        return scraped
+
+    assert site.run(flood()) == [200] * 7
+
+
 def test_metrics_have_their_own_port_and_probes_are_on_both(tmp_path: Path) -> None:
     with serving(tmp_path, ops_port="0") as service:
         main = service.url

@@ -1,51 +1,41 @@
-"""The examples in docs/capacity.md follow from its figures and formulas."""
+"""The tables in docs/capacity.md and in the chart follow from the figures of that page."""
 
 from __future__ import annotations
 
-import re
-from math import ceil
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from scripts import sizing
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "capacity.md").read_text("utf-8")
 FIGURES = {
-    name: float(value.replace(",", "")) for name, value in re.findall(r"^\| (\w) \|[^|]*\| ([\d.,]+) \|", PAGE, re.M)
+    symbol: Decimal(value)
+    for symbol, value in zip("cdpmnrtwkygh", (36, 9, 50, 100, 1, 3600, 9, 10, 5, 2, 2, 3), strict=True)
 }
+"""Others than those of the page, for which the results are easily computed by hand."""
 
 
-def row(matches: int) -> str:
-    """Return the line of the table for a number of matches."""
-    f = FIGURES
-    replicas = 1 + ceil(matches / f["p"])
-    servers = ceil(round(matches * 1.1, 6))
-    numbers = [
-        f"{matches:,}",
-        f"{replicas}",
-        decimal(matches * f["c"] / 3600),
-        f"{ceil(f['m'] + f['n'] * matches / (replicas - 1)):,}",
-        decimal(matches * f["d"] / 3600),
-        f"{ceil(f['k'] * (replicas + 1))}",
-        f"{ceil(matches * f['r'] / 3600):,}",
-        decimal(matches * f["t"] * 8 / 3600),
-        decimal(matches * f["w"] / 1000),
-        f"{ceil(f['y'] * 8 * matches / 1000):,}",
-        f"{servers:,}",
-        f"{ceil(servers * f['g']):,}",
-        f"{ceil(servers * f['h']):,}",
-    ]
-    return f"| {' | '.join(numbers)} |"
+def test_figures_of_the_page_are_found() -> None:
+    figures = sizing.read_figures(PAGE)
+    assert sorted(figures) == sorted(FIGURES)
+    assert (figures["c"], figures["r"], figures["t"]) == (Decimal(4), Decimal(2700), Decimal("3.5"))
 
 
-def decimal(number: float) -> str:
-    """Round up to a tenth, or to a hundredth below a tenth."""
-    return f"{ceil(round(number * 10, 6)) / 10:g}" if number >= 0.1 else f"{ceil(round(number * 100, 6)) / 100:g}"
+@pytest.mark.parametrize(
+    ("matches", "row"),
+    [
+        (100, "| 100 | 3 | 1.0 | 150 | 0.3 | 20 | 100 | 2.0 | 1.0 | 2 | 110 | 220 | 330 |"),
+        (101, "| 101 | 4 | 1.1 | 134 | 0.3 | 25 | 101 | 2.1 | 1.1 | 2 | 112 | 224 | 336 |"),
+        (5, "| 5 | 2 | 0.05 | 105 | 0.02 | 15 | 5 | 0.1 | 0.05 | 1 | 6 | 12 | 18 |"),
+    ],
+)
+def test_example_follows_from_the_figures(matches: int, row: str) -> None:
+    assert sizing.example_row(matches, FIGURES) == row
 
 
-def test_figures_are_found() -> None:
-    assert sorted(FIGURES) == sorted("cdpmnrtwkygh")
-
-
-@pytest.mark.parametrize("matches", [10, 100, 500, 2_000])
-def test_example_follows_from_the_figures(matches: int) -> None:
-    assert row(matches) in PAGE
+def test_chart_requests_what_a_pod_needs_while_another_is_missing() -> None:
+    rows = sizing.chart_table(FIGURES).splitlines()[2:]
+    assert rows[0] == "| up to 100 | 3 | 500m | 256Mi |"
+    assert sizing.chart_table({**FIGURES, "n": Decimal(4)}).splitlines()[2] == "| up to 100 | 3 | 500m | 320Mi |"

@@ -508,6 +508,44 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
         assert fleet_fault(fleet).startswith(prefix)
 
 
+@pytest.mark.parametrize(
+    ("address", "read"),
+    [
+        ("203.0.113.7:27015", "203.0.113.7:27015"),
+        ("[2001:DB8:0::7]:27015", "[2001:db8::7]:27015"),
+        ("CS1.Example.org:27015", "cs1.example.org:27015"),
+        ("cs1:1", "cs1:1"),
+    ],
+)
+def test_static_server_has_an_ip_address_or_a_host_name(address: str, read: str) -> None:
+    fleet = (
+        load(text=region(f'kind = "static"\nservers = [{{ address = "{address}", rcon_password = "x" }}]'))
+        .regions[0]
+        .fleet
+    )
+    assert isinstance(fleet, StaticFleetSettings)
+    assert [server.address for server in fleet.servers] == [read]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "203.0.113.7",
+        "203.0.113:27015",
+        "203.0.113.256:1",
+        "2001:db8::7:27015",
+        "[203.0.113.7]:1",
+        "cs_1:1",
+        "-a:1",
+        "a:70000",
+        ":1",
+    ],
+)
+def test_other_addresses_of_static_servers_are_rejected(address: str) -> None:
+    fault = fleet_fault(f'kind = "static"\nservers = [{{ address = "{address}", rcon_password = "x" }}]')
+    assert "it must be an address and a port" in fault
+
+
 def test_allows_simulator_is_a_boolean() -> None:
     assert fleet_fault('kind = "process"\nports = "1-2"', 'allows_simulator = "no"').endswith(
         "it must be true or false."

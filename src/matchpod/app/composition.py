@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version as installed_version
 from typing import assert_never
@@ -33,7 +33,7 @@ from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.ports import CallbackSender, Consoles, Fleet
+from matchpod.ports import CallbackSender, Consoles, Fleet, SecretTrials
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FailedLogIns
@@ -60,6 +60,7 @@ from matchpod.service.region_checks.requests import RegionChecks
 from matchpod.service.region_checks.runs import CheckRuns
 from matchpod.service.region_checks.server_check import CheckDeps
 from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.regions.secret_trials import StoredTrials
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.rulings import Rulings
 from matchpod.service.runner.deps import Deps
@@ -80,6 +81,8 @@ from matchpod.settings import (
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
+
+TRIAL_ID_BYTES = 8
 
 _log = logging.getLogger(__name__)
 
@@ -265,11 +268,17 @@ def warn_of_denied_callbacks(settings: Settings) -> None:
 
 
 def compose_regions(
-    settings: Settings, consoles: Consoles, *, installation: str, metrics: Metrics | None = None
+    settings: Settings,
+    consoles: Consoles,
+    *,
+    installation: str,
+    metrics: Metrics | None = None,
+    trials_of: Callable[[str], SecretTrials] | None = None,
 ) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
 
-    Servers are started in the name of the installation, which never touches those of another one.
+    Servers are started in the name of the installation, which never touches those of another one. `trials_of` returns
+    the trials of a region's fleet secret; only processes that drive matches need it.
     """
     metrics = metrics or Metrics(Registry())
     return [
@@ -280,7 +289,14 @@ def compose_regions(
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
-            fleet=_compose_fleet(region, settings, consoles, installation, metrics=metrics),
+            fleet=_compose_fleet(
+                region,
+                settings,
+                consoles,
+                installation,
+                metrics=metrics,
+                trials=None if trials_of is None else trials_of(region.code),
+            ),
         )
         for region in settings.regions
     ]
@@ -292,7 +308,13 @@ def _pending_ms(fleet: FleetSettings) -> int | None:
 
 
 def _compose_fleet(
-    region: RegionSettings, settings: Settings, consoles: Consoles, installation: str, *, metrics: Metrics
+    region: RegionSettings,
+    settings: Settings,
+    consoles: Consoles,
+    installation: str,
+    *,
+    metrics: Metrics,
+    trials: SecretTrials | None,
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
@@ -316,7 +338,7 @@ def _compose_fleet(
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
     if isinstance(fleet, AgonesFleetSettings):
-        return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics)
+        return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics, trials=trials)
     assert_never(fleet)
 
 
@@ -333,7 +355,13 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 
 
 def _compose_agones_fleet(
-    code: str, fleet: AgonesFleetSettings, consoles: Consoles, installation: str, *, metrics: Metrics
+    code: str,
+    fleet: AgonesFleetSettings,
+    consoles: Consoles,
+    installation: str,
+    *,
+    metrics: Metrics,
+    trials: SecretTrials | None,
 ) -> Fleet:
     # Imported here: the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
@@ -366,7 +394,7 @@ def _compose_agones_fleet(
     meter = RegionMeter(metrics.agones, code)
     metrics.registry.before_rendering(meter.update)
     client = KubernetesClient(source, namespace=fleet.namespace, meter=meter)
-    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit))
+    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit), trials)
 
 
 def _compose_dispatcher(
@@ -408,7 +436,15 @@ def _compose_deps(
         clock=resources.clock,
         vault=resources.vault,
         regions=Regions(
-            compose_regions(resources.settings, consoles, installation=resources.installation, metrics=metrics),
+            compose_regions(
+                resources.settings,
+                consoles,
+                installation=resources.installation,
+                metrics=metrics,
+                trials_of=partial(
+                    StoredTrials, resources.db, resources.clock, new_id=partial(secrets.token_hex, TRIAL_ID_BYTES)
+                ),
+            ),
             resources.db,
             silent,
         ),

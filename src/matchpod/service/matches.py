@@ -255,12 +255,22 @@ class Matches:
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
         row = new_row()
-        statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
+        created = initial_history(row, request.game_settings, self._server_name(row))
+        counts = history.count_new(created, region=row.region, created_at_ms=row.created_at_ms)
+        statements = history.insert(created)
         statements += server_labels.insert(row.org_id, row.id, row.created_at_ms, request.labels)
         statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
         event = organization_event_lines.match_created(row)
         try:
-            await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
+            await servers.create(
+                self._db,
+                row,
+                idempotency=used,
+                event=event,
+                counts=counts,
+                also=statements,
+                max_live=self._max_live,
+            )
         except (DuplicateError, TooManyLiveError) as exc:
             # A concurrent request used the same key. Without a key, the duplicate is a bug.
             earlier = await earlier_use(self._db, used) if used is not None else None

@@ -95,20 +95,19 @@ async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 
-async def prune(db: Database, before_ms: int, *, limit: int = PRUNE_ROWS) -> int:
-    """Delete the acts before a time, in short transactions of at most `limit` rows; return how many."""
+async def prune(db: Database, before_id: str, *, limit: int = PRUNE_ROWS) -> int:
+    """Delete the acts before an id, in short transactions of at most `limit` rows; return how many."""
     delete = (
-        "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at_ms < :before_ms LIMIT :limit)"
-        " RETURNING id"
+        "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE id < :before_id LIMIT :limit) RETURNING id"
     )
     deleted, count = 0, limit
     while count == limit:
-        count = len(await rows.write_one(db, delete, {"before_ms": before_ms, "limit": limit}))
+        count = len(await rows.write_one(db, delete, {"before_id": before_id, "limit": limit}))
         deleted += count
     return deleted
 
 
-async def count_prunable(db: Database, before_ms: int) -> int:
+async def count_prunable(db: Database, before_id: str) -> int:
     """Return how many acts `prune` would delete."""
-    sql = "SELECT COUNT(*) FROM audit_log WHERE at_ms < :before_ms"
-    return await rows.read_number(db, sql, {"before_ms": before_ms})
+    sql = "SELECT COUNT(*) FROM audit_log WHERE id < :before_id"
+    return await rows.read_number(db, sql, {"before_id": before_id})

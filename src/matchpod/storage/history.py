@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
@@ -139,11 +140,20 @@ _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
 
 
 def insert(history: MatchHistory) -> list[Statement]:
-    """Insert the rows of a new match and count them; DuplicateError if they exist."""
-    if not history.maps:
-        return []
-    server_id = history.maps[0].server_id
-    return [*_insert(history, upsert=False), history_counts.add(server_id)]
+    """Insert the rows of a new match, but do not count them; DuplicateError if they exist."""
+    return [
+        _insert_new("maps", history.maps),
+        *([] if history.series is None else [rows.insert("series", history.series)]),
+    ]
+
+
+def count_new(history: MatchHistory, *, region: str, created_at_ms: int) -> Statement:
+    """Count the rows of a new match and its server."""
+    names = [one.map_name for one in history.maps]
+    has_series, org_id = history.series is not None, history.maps[0].org_id
+    return history_counts.add_new(
+        org_id, region=region, created_at_ms=created_at_ms, map_names=names, has_series=has_series
+    )
 
 
 def replace(history: MatchHistory) -> list[Statement]:
@@ -154,7 +164,7 @@ def replace(history: MatchHistory) -> list[Statement]:
     return [
         history_counts.lock(first.org_id),
         history_counts.subtract(first.server_id),
-        *_insert(history, upsert=True),
+        *_upsert(history),
         history_counts.add(first.server_id),
     ]
 
@@ -164,7 +174,7 @@ def refresh(history: MatchHistory) -> list[Statement]:
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
-    return [*statements, *_insert(msgspec.structs.replace(history, maps=(), series=None), upsert=True)]
+    return [*statements, *_upsert(msgspec.structs.replace(history, maps=(), series=None))]
 
 
 def cancel_open(server_id: str) -> list[Statement]:
@@ -185,34 +195,46 @@ def mark_final(server_id: str) -> Statement:
     return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
 
 
-def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
+def _upsert(history: MatchHistory) -> list[Statement]:
     tables: list[tuple[str, str, Sequence[msgspec.Struct]]] = [
         ("maps", "id", history.maps),
         ("series", "id", () if history.series is None else (history.series,)),
         ("map_stats", "map_id", history.stats),
         ("map_rounds", "map_id", history.rounds),
     ]
-    return [_insert_rows(table, values, key if upsert else None) for table, key, values in tables if values]
+    return [_upsert_rows(table, values, key) for table, key, values in tables if values]
 
 
-def _insert_rows(table: str, values: Sequence[msgspec.Struct], key: str | None) -> Statement:
-    """Insert all rows in one statement: every statement costs a round trip. `key` is the upsert's conflict column."""
-    sql, names = _insert_sql(table, type(values[0]), len(values), key)
+def _upsert_rows(table: str, values: Sequence[msgspec.Struct], key: str) -> Statement:
+    """Insert or overwrite all rows in one statement: every statement costs a round trip."""
+    fields = type(values[0]).__struct_fields__
+    sql, names = _insert_sql(table, fields, len(values), fields)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
     params = chain.from_iterable([rows.to_params(value).values() for value in values])
-    return Statement(sql, dict(zip(names, params, strict=True)))
+    upsert = f"{sql} ON CONFLICT ({key}) DO UPDATE SET {changes}"
+    return Statement(upsert, dict(zip(names, params, strict=True)))
+
+
+def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
+    """Insert rows that have most values in common, which are passed once."""
+    fields = type(values[0]).__struct_fields__
+    columns = dict(zip(fields, zip(*map(astuple, values), strict=True), strict=True))
+    different = tuple(name for name, column in columns.items() if any(value != column[0] for value in column))
+    sql, _ = _insert_sql(table, fields, len(values), different)
+    params = {name: column[0] for name, column in columns.items() if name not in different}
+    for name in different:
+        params |= {f"{name}_{number}": value for number, value in enumerate(columns[name])}
+    return Statement(sql, rows.plain(params))
 
 
 @lru_cache(MAX_INSERTS)
-def _insert_sql(table: str, struct: type[msgspec.Struct], count: int, key: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return the text and the parameters of an insertion of some rows."""
-    fields = struct.__struct_fields__
-    tuples = [[f"{name}_{number}" for name in fields] for number in range(count)]
+def _insert_sql(
+    table: str, fields: tuple[str, ...], count: int, different: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the text of an insertion of some rows, and the parameters of all rows if all columns are different."""
+    tuples = [[f"{name}_{number}" if name in different else name for name in fields] for number in range(count)]
     listed = ", ".join(f"({', '.join(f':{name}' for name in names)})" for names in tuples)
-    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}"
-    if key is not None:
-        changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
-        sql += f" ON CONFLICT ({key}) DO UPDATE SET {changes}"
-    return sql, tuple(chain.from_iterable(tuples))
+    return f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}", tuple(chain.from_iterable(tuples))
 
 
 def _update(table: str, row: MapRow | SeriesRow) -> Statement:

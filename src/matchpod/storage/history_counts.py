@@ -8,8 +8,10 @@ locks, and so cannot deadlock.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -122,8 +124,44 @@ def subtract(server_id: str) -> Statement:
     return Statement(_SUBTRACT_ROWS, {"server_id": server_id})
 
 
-def add_server(server_id: str) -> Statement:
-    return Statement(_COUNT_SERVER % f"'{_ANY}'" + _UPSERT, {"server_id": server_id})
+def add_new(
+    org_id: str, *, region: str, created_at_ms: int, map_names: Sequence[str] = (), has_series: bool = False
+) -> Statement:
+    """Lock the counts of an organization as `lock` does, and add a new server and its upcoming maps and series.
+
+    It reads no rows, so it may come before they are inserted.
+    """
+    names = Counter(map_names)
+    params: dict[str, Value] = {
+        "org_id": org_id,
+        "maps": len(map_names),
+        "region": region,
+        "today": created_at_ms // DAY_MS,
+    }
+    for at, (name, count) in enumerate(names.items()):
+        params |= {f"name_{at}": name, f"count_{at}": count}
+    return Statement(_new_sql(len(names), has_series=has_series), params)
+
+
+@cache
+def _new_sql(names: int, *, has_series: bool) -> str:
+    """Return the text for a match whose maps have this number of names. What has not started is of day 0."""
+    counted = [("map", f"'{_ANY}'", ":maps")] + [("map", f":name_{at}", f":count_{at}") for at in range(names)]
+    if has_series:
+        counted.append(("series", f"'{_ANY}'", "1"))
+    keys = [
+        f"(:org_id, '{kind}', '{status}', {name}, {day}, {count})"
+        for kind, name, count in counted
+        for status in (_ANY, "upcoming")
+        for day in (_ALL_DAYS, 0)
+        if names or (status, day) == (_ANY, _ALL_DAYS)  # the row that is locked, also if there are no maps
+    ]
+    keys += [
+        f"(:org_id, 'server', '{_ANY}', {region}, {day}, 1)"
+        for region in (f"'{_ANY}'", ":region")
+        for day in (_ALL_DAYS, ":today")
+    ]
+    return f"INSERT INTO history_counts (org_id, kind, status, map_name, day, count) VALUES {', '.join(keys)}{_UPSERT}"
 
 
 def end_server(server_id: str) -> list[Statement]:

@@ -1,9 +1,9 @@
 """List the maps and series of an organization page by page, as fast with a million rows as with a thousand.
 
 The order is newest first, rows that never started last, ties by id. The ids of a page come from an index that begins
-with the filters, or with those that select few rows; only then are the rows read. The total comes from the counts; with
-a date filter, the partial days at both ends are counted in the index. Deep pages skip whole days by their counts; pages
-near the end are read backwards.
+with the filters, and of matches in progress, which are few and not in these indexes, from their servers; only then are
+the rows read. The total comes from the counts; with a date filter, the partial days at both ends are counted in the
+index. Deep pages skip whole days by their counts; pages near the end are read backwards.
 A service remembers the counts for a while (`list_positions`).
 """
 
@@ -33,12 +33,18 @@ from matchpod.storage.history_counts import (
 from matchpod.storage.list_positions import PASSING, ListPositions
 from matchpod.storage.rows import from_row, plain, read_all, read_number
 from matchpod.storage.server_labels import newest_labeled
-from matchpod.storage.servers import EndColumns
+from matchpod.storage.servers import IS_OPEN_ONLY, EndColumns
 
 DEEP_OFFSET: Final = 2_000
 """Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
 
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
+_IS_OVER: Final = "status <> 'upcoming' AND status <> 'live'"
+"""The condition of the indexes."""
+_IS_GOING_ON: Final = (
+    "status IN ('upcoming', 'live')"
+    f" AND server_id IN (SELECT id FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY})"
+)
 
 
 class HistoryMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +73,21 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a list on all its pages; `from_ms` 0 includes rows that never started."""
 
     key: CountKey
-    table: str
-    """Has the columns `id`, `org_id`, `sort_ms` and those of the filters."""
+    parts: tuple[str, ...]
+    """Queries of the rows, with the columns `id`, `org_id`, those of the filters and `sorted_by`."""
     from_ms: int
     before_ms: int | None
     newest_first: str = "sort_ms DESC, id"
     oldest_first: str = "sort_ms, id DESC"
+    sorted_by: str = "sort_ms"
+    """The columns of both orders but `id`."""
+
+    def table(self, order: str = "") -> str:
+        """Return the rows as a table. In an order, so that PostgreSQL merges the parts; SQLite does so anyway."""
+        parts = self.parts
+        if order and len(parts) > 1:
+            parts = tuple(f"SELECT * FROM ({part} ORDER BY {order}) AS part" for part in parts)
+        return f"({' UNION ALL '.join(parts)}) AS listed"
 
     @property
     def has_dates(self) -> bool:
@@ -157,14 +172,15 @@ async def _labeled_page(db: Database, selection: Selection, query: ListQuery) ->
     labeled, params = await newest_labeled(db, selection.key.org_id, query.labels)
     given = {"server_id": query.server_id, "status": query.status, "map_name": query.map_name}
     wanted = {name: value for name, value in given.items() if value is not None}
-    conditions = [f"{selection.table}.server_id = labeled_id", *(f"{name} = :{name}" for name in wanted)]
+    table = _TABLES[selection.key.kind]
+    conditions = [f"{table}.server_id = labeled_id", *(f"{name} = :{name}" for name in wanted)]
     if selection.from_ms > 0:
         conditions.append("sort_ms >= :from_ms")
     if selection.before_ms is not None:
         conditions.append("sort_ms < :before_ms")
     params |= plain({**wanted, "from_ms": selection.from_ms, "before_ms": selection.before_ms})
     # CROSS JOIN: SQLite then begins with the labeled matches.
-    selected = f"FROM ({labeled}) AS labeled CROSS JOIN {selection.table} WHERE {' AND '.join(conditions)}"
+    selected = f"FROM ({labeled}) AS labeled CROSS JOIN {table} WHERE {' AND '.join(conditions)}"
     total = await read_number(db, f"SELECT COUNT(*) {selected}", params)
     params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
     page = f"SELECT id AS page_id {selected} ORDER BY {selection.newest_first} LIMIT :page_size OFFSET :offset"
@@ -205,12 +221,26 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
     is_map = key.kind is CountedKind.MAP
     return Selection(
         key=key,
-        table=_TABLES[key.kind],
+        parts=_parts(key),
         from_ms=from_ms,
         before_ms=query.before_ms,
         newest_first=f"sort_ms DESC, server_id DESC{', map_number' if is_map else ''}",
         oldest_first=f"sort_ms, server_id{', map_number DESC' if is_map else ''}",
+        sorted_by=f"sort_ms, server_id{', map_number' if is_map else ''}",
     )
+
+
+def _parts(key: CountKey) -> tuple[str, ...]:
+    """Return queries of the rows that may have the status: those that are over, and those of open servers."""
+    table, numbers = ("maps", ", map_number, map_name") if key.kind is CountedKind.MAP else ("series", "")
+    over = f"SELECT id, org_id, server_id, status, sort_ms{numbers} FROM {table} WHERE {_IS_OVER}"
+    # Converted to the types that they have: no other index may tempt SQLite, and with the same types it merges parts.
+    names = numbers.replace("map_name", "CAST(map_name AS TEXT) AS map_name")
+    going_on = (
+        "SELECT id, CAST(org_id AS TEXT) AS org_id, server_id, CAST(status AS TEXT) AS status,"
+        f" CAST(sort_ms AS BIGINT) AS sort_ms{names} FROM {table} WHERE {_IS_GOING_ON}"
+    )
+    return (going_on,) if key.status in PASSING else (over,) if key.status is not None else (over, going_on)
 
 
 def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
@@ -225,18 +255,13 @@ def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool
 
 
 def _conditions(selection: Selection) -> tuple[str, dict[str, Value]]:
-    """Return the WHERE conditions except dates, so that an index begins with the ones that select few enough rows."""
+    """Return the WHERE conditions except dates."""
     params = key_params(selection.key)
     del params["kind"]
     for name in ("map_name", "status"):
         if not params[name]:
             del params[name]
-    # Few maps are upcoming or live: SQLite does not know that their own index is better than that of the name.
-    is_rare = params.get("status") in PASSING
-    conditions = [
-        f"{name} || '' = :{name}" if is_rare and name == "map_name" else f"{name} = :{name}" for name in params
-    ]
-    return " AND ".join(conditions), params
+    return " AND ".join(f"{name} = :{name}" for name in params), params
 
 
 # --- totals -------------------------------------------------------------------------------------------------------
@@ -271,7 +296,7 @@ async def total_of(db: Database, selection: Selection) -> int:
 
 def _count_between(selection: Selection, lower: str, upper: str) -> str:
     conditions, _ = _conditions(selection)
-    return f"SELECT COUNT(*) FROM {selection.table} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
+    return f"SELECT COUNT(*) FROM {selection.table()} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
 
 
 # --- pages --------------------------------------------------------------------------------------------------------
@@ -289,7 +314,7 @@ async def page_of_ids(
         start = None
         if positions is not None and not selection.has_dates:
             start = await positions.find(
-                db, selection.key, page.after, table=selection.table, conditions=conditions, params=params
+                db, selection.key, page.after, table=selection.table(), conditions=conditions, params=params
             )
         if start is not None:
             offset, order = page.after - start.position, selection.oldest_first
@@ -306,11 +331,10 @@ async def page_of_ids(
     if before_ms is not None:
         conditions += " AND sort_ms < :before_ms"
         params["before_ms"] = before_ms
-    sql = (
-        f"SELECT id AS page_id FROM {selection.table} WHERE {conditions}"
-        f" ORDER BY {order} LIMIT :page_size OFFSET :offset"
-    )
-    return sql, params
+    # Only with the columns of the order, SQLite merges the parts of a table instead of sorting them.
+    table = selection.table(order)
+    ordered = f"SELECT id, {selection.sorted_by} FROM {table} WHERE {conditions} ORDER BY {order}"
+    return f"SELECT id AS page_id FROM ({ordered} LIMIT :page_size OFFSET :offset) AS ordered", params
 
 
 async def _newest_days(db: Database, selection: Selection) -> list[tuple[int, int]]:

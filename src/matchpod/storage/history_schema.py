@@ -138,3 +138,22 @@ FEWER_MAP_INDEXES = (
     "DROP INDEX maps_by_name",
     "DROP INDEX maps_by_name_and_status",
 )
+
+# Rows of matches in progress are few and found by their servers, so they are in none of the indexes of lists: an entry
+# is written once, when the map or series is over. SQLite checks the columns of a condition again, so they are in the
+# indexes too.
+_IS_OVER = "WHERE status <> 'upcoming' AND status <> 'live'"
+ENDED_ONLY_INDEXES = (
+    f"CREATE INDEX maps_ended ON maps (org_id, sort_ms DESC, server_id DESC, map_number, id, status) {_IS_OVER}",
+    "CREATE INDEX maps_ended_by_status"
+    f" ON maps (org_id, status, sort_ms DESC, server_id DESC, map_number, id) {_IS_OVER}",
+    "CREATE INDEX maps_ended_of_name"
+    f" ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id, status) {_IS_OVER}",
+    f"CREATE INDEX series_ended ON series (org_id, sort_ms DESC, server_id DESC, id, status) {_IS_OVER}",
+    f"CREATE INDEX series_ended_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id) {_IS_OVER}",
+    "DROP INDEX maps_newest",
+    "DROP INDEX maps_by_status",
+    "DROP INDEX maps_of_name",
+    "DROP INDEX series_newest",
+    "DROP INDEX series_by_status",
+)

@@ -14,7 +14,7 @@ import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.match_list_query import MatchListQuery
-from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
@@ -22,22 +22,17 @@ from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, pa
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
 from matchpod.storage.server_labels import conditions_of, newest_labeled
-from matchpod.storage.servers import ServerRow, ServerSummary
+from matchpod.storage.servers import IS_OPEN_ONLY, ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
 """Servers in a list with one external match id; older ones are found with a narrower range of time."""
 
-_OPEN: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
-_IS_OPEN: Final = f"phase IN ({_OPEN}) AND phase <> 'released' AND phase <> 'ending'"
-"""The same twice: the second part is the condition of the index, the first makes databases prefer it to others."""
-
-_COLUMNS: Final = (
-    "(SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers) AS listed"
-)
+_COLUMNS: Final = "SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers"
 """The columns of servers under the names that lists use."""
-_OPEN_COLUMNS: Final = (
-    "(SELECT id, org_id, created_at_ms + 0 AS sort_ms, region || '' AS map_name, {} AS status"
-    f" FROM servers WHERE {_IS_OPEN}) AS listed"
+_ENDED: Final = f"{_COLUMNS} WHERE match_phase = 'ended'"
+_OPEN_ONES: Final = (
+    "SELECT id, org_id, CAST(created_at_ms AS BIGINT) AS sort_ms, CAST(region AS TEXT) AS map_name, {} AS status"
+    f" FROM servers WHERE {IS_OPEN_ONLY}"
 )
 """The same of open servers, which are few: no other index may tempt SQLite to read the others."""
 
@@ -110,7 +105,7 @@ async def list_matches(
 async def open_of(db: Database, org_id: str) -> list[ServerRow]:
     """Return the servers of an organization whose match has no outcome, newest first."""
     # Sorted here: to avoid sorting, SQLite would read all servers of the organization in the order of another index.
-    rest = f"FROM servers WHERE org_id = :org_id AND {_IS_OPEN}"
+    rest = f"FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY}"
     found = await read_all(db, ServerRow, rest, {"org_id": org_id})
     return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
 
@@ -135,10 +130,19 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
     status, column = (query.phase, "match_phase") if query.needs_phase else (query.status, "status")
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
-        table=(_COLUMNS if status in _COUNTED else _OPEN_COLUMNS).format(column),
+        parts=tuple(part.format(column) for part in _parts(status, query.region)),
         from_ms=max(query.from_ms or 0, 0),  # a day below 0 is the count of all days
         before_ms=query.before_ms,
     )
+
+
+def _parts(status: str | None, region: str | None) -> tuple[str, ...]:
+    """Return queries of the servers that may have the status; only ended ones have an index by region."""
+    if status not in _COUNTED:
+        return (_OPEN_ONES,)
+    if region is None:
+        return (_COLUMNS,)
+    return (_ENDED, _OPEN_ONES) if status is None else (_ENDED,)
 
 
 async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
@@ -179,7 +183,7 @@ async def _list_few(
 
 async def _count_open(db: Database, org_id: str, query: MatchListQuery) -> int:
     conditions, params = _conditions(org_id, query)
-    return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions} AND {_IS_OPEN}", params)
+    return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions} AND {IS_OPEN_ONLY}", params)
 
 
 def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Value]]:

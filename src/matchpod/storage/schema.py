@@ -458,6 +458,21 @@ _LABELS = (
 # The team to which a match was forfeited; in earlier versions, none was.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
+# The servers that are tried with the secret of their fleet, and those that rejected it, in few places per secret.
+_SECRET_TRIALS = (
+    """
+    CREATE TABLE secret_trials (
+        region TEXT NOT NULL,
+        secret TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        trial TEXT NOT NULL,
+        is_rejected INTEGER NOT NULL,
+        at_ms BIGINT NOT NULL,
+        PRIMARY KEY (region, secret, place)
+    )
+    """,
+)
+
 # The newest check of each region, and the log posts that one waits for.
 _REGION_CHECKS = (
     """
@@ -482,6 +497,19 @@ _REGION_CHECKS = (
         stamp TEXT
     )
     """,
+)
+
+# One index of open servers instead of two. Ended ones of a region are in an index that the others are not in, and the
+# audit log is deleted by its ids, which sort by time.
+_OPEN_SERVERS = (
+    "CREATE INDEX servers_open ON servers (org_id, phase, region, slot, created_at_ms, id)"
+    " WHERE phase <> 'released' AND phase <> 'ending'",
+    "CREATE INDEX servers_ended_of_region ON servers (org_id, region, created_at_ms DESC, id, status, match_phase)"
+    " WHERE match_phase = 'ended'",
+    "DROP INDEX servers_live",
+    "DROP INDEX servers_unplaced",
+    "DROP INDEX servers_of_region",
+    "DROP INDEX audit_log_by_time",
 )
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
@@ -518,6 +546,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FORFEITS,
     _MATCH_ACTIONS,
     _REGION_CHECKS,
+    _SECRET_TRIALS,
+    history_schema.ENDED_ONLY_INDEXES,
+    _OPEN_SERVERS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

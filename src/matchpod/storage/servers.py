@@ -157,10 +157,15 @@ class TooManyLiveError(Exception):
 
 _SUMMARY: Final = f"SELECT {rows.column_list(ServerSummary)} FROM servers WHERE id = :id"
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
-_HAS_FEWER_LIVE: Final = (
-    "NOT EXISTS (SELECT 1 FROM servers"
-    " WHERE org_id = :org_id AND phase <> 'released' AND phase <> 'ending' LIMIT 1 OFFSET :others)"
+IS_OPEN: Final = "phase <> 'released' AND phase <> 'ending'"
+"""The match of a server has no outcome; the condition of the index that has only these servers."""
+_OPEN_PHASES: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
+IS_OPEN_ONLY: Final = f"phase IN ({_OPEN_PHASES}) AND {IS_OPEN}"
+"""The same twice: the first part makes databases prefer that index to others."""
+HAS_FEWER_LIVE: Final = (
+    f"NOT EXISTS (SELECT 1 FROM servers WHERE org_id = :org_id AND {IS_OPEN} LIMIT 1 OFFSET :others)"
 )
+"""The condition that an organization has at most `:others` matches without an outcome."""
 
 
 # --- creation -----------------------------------------------------------------------------------------------------
@@ -172,38 +177,28 @@ async def create(
     *,
     idempotency: Idempotency | None,
     event: bytes | None = None,
+    counts: Statement | None = None,
     also: Sequence[Statement] = (),
     max_live: int | None = None,
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
 
-    `event` (JSON) is appended to the stream of the organization.
-    TooManyLiveError if the organization already has `max_live` matches without an outcome.
+    `event` (JSON) is appended to the stream of the organization. `counts` counts the server with its maps.
+    With it, TooManyLiveError if the organization already has `max_live` matches without an outcome.
     """
     keys = [] if idempotency is None else insert_key(idempotency, row.id)
-    first = [history_counts.lock(row.org_id)]  # so that concurrent transactions see each other's matches and events
+    if counts is None:
+        counts = history_counts.add_new(row.org_id, region=row.region, created_at_ms=row.created_at_ms)
+    first = [counts]  # locks, so that concurrent transactions see each other's matches and events
     if event is not None:
-        first.append(_append_event(row, event, max_live))
-    elif max_live is not None:
-        first.append(check_live(row.org_id, max_live))
+        limit = "" if max_live is None else HAS_FEWER_LIVE
+        others = {} if max_live is None else {"others": max_live - 1}
+        at_ms = row.created_at_ms
+        first.append(organization_events.insert(row.org_id, event, at_ms=at_ms, only_if=limit, **others))
     try:
-        await db.write([*first, rows.insert("servers", row), *keys, *also, history_counts.add_server(row.id)])
+        await db.write([*first, rows.insert("servers", row), *keys, *also])
     except NothingChangedError as exc:
         raise TooManyLiveError from exc
-
-
-def check_live(org_id: str, max_live: int) -> Statement:
-    """NothingChangedError if the organization has `max_live` matches without an outcome, or more."""
-    params: dict[str, Value] = {"org_id": org_id, "others": max_live - 1}
-    return Statement(f"SELECT 1 WHERE {_HAS_FEWER_LIVE}", params, must_change=True)
-
-
-def _append_event(row: ServerRow, event: bytes, max_live: int | None) -> Statement:
-    """Append the event; with a limit, the same as `check_live`."""
-    at_ms = row.created_at_ms
-    if max_live is None:
-        return organization_events.insert(row.org_id, event, at_ms=at_ms)
-    return organization_events.insert(row.org_id, event, at_ms=at_ms, only_if=_HAS_FEWER_LIVE, others=max_live - 1)
 
 
 def insert_key(used: Idempotency, made_id: str) -> list[Statement]:

@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, Statement, Value
+from matchpod.storage.servers import IS_OPEN
 
-QUEUE: Final = """(
+QUEUE: Final = f"""(
     SELECT id, phase, next_at_ms, created_at_ms,
         COALESCE(held.servers, 0)
             + ROW_NUMBER() OVER (PARTITION BY waiting.org_id ORDER BY created_at_ms, id) AS turn
@@ -20,7 +21,7 @@ QUEUE: Final = """(
         SELECT org_id, COUNT(*) AS servers FROM servers
         WHERE region = :region AND slot IS NOT NULL AND phase <> 'released' GROUP BY org_id
     ) AS held ON held.org_id = waiting.org_id
-    WHERE region = :region AND slot IS NULL AND phase IN ('allocating', 'pending')
+    WHERE region = :region AND slot IS NULL AND phase IN ('allocating', 'pending') AND {IS_OPEN}
 ) AS queue"""
 """The matches without a server in `:region`. What its organization holds counts as if all before it had one."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from matchpod.core.errors import MatchpodError, UnavailableError
-from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
+from matchpod.service.access.rate_limit import FairPacer, RateLimiter
 from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.ingest.urls import LOGS_PATH, REPORTS_PATH, SHOTS_PATH
@@ -87,8 +87,8 @@ def create_web(
         internal_openapi=functools.partial(describe_internal, endpoints, services.version),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
-        metrics_pace=RequestPacer(
-            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
+        metrics_pace=FairPacer(
+            METRICS_PER_S, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.

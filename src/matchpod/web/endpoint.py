@@ -16,7 +16,7 @@ from matchpod.core.errors import (
     NotFoundError,
     PayloadTooLargeError,
 )
-from matchpod.service.access.rate_limit import RequestPacer
+from matchpod.service.access.rate_limit import FairPacer
 from matchpod.service.fair_turns import TurnKey
 from matchpod.service.identity.principals import MANAGERS, Principal, Role
 from matchpod.service.identity.principals import Scope as AccessScope
@@ -50,7 +50,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the description of the endpoints for game servers and operators."""
     pages: dict[str, Response]
     metrics: RenderedMetrics
-    metrics_pace: RequestPacer
+    metrics_pace: FairPacer
 
 
 class Call(msgspec.Struct, kw_only=True):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from matchpod.core.servers.check_report import CheckFinding, CheckItem, CheckVerdict, server_report
 from matchpod.core.servers.server_loss import Silence
 from matchpod.service.access.audit import Action, Audit
-from matchpod.storage import resting_slots, servers, withheld_servers
+from matchpod.service.region_checks.requests import CheckReport
+from matchpod.storage import region_checks, resting_slots, servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -25,6 +28,36 @@ async def show(site: ConsoleSite, path: str, who: str) -> str:
     response = await site.request("GET", path, who=who)
     assert response.status_code == 200, response.text
     return response.text
+
+
+async def test_operators_check_the_servers_of_a_region(site: ConsoleSite) -> None:
+    path, db = "/console/regions/sandbox/check", site.resources.db
+    assert (await site.request("POST", path, who=OWNER, form={})).status_code == 403
+    assert "Servers checked" not in await show(site, "/console/regions", OPERATOR)
+    assert (await site.request("POST", path, who=OPERATOR, form={})).status_code == 303
+    running = await site.request("GET", "/console/regions", who=OPERATOR)
+    assert running.headers["refresh"] == "2"
+    assert "This page is loaded again" in running.text
+    row = await region_checks.begin(db, "sandbox", site.resources.clock.now_ms())
+    assert row is not None
+    advice = CheckFinding(item=CheckItem.BUILD, verdict=CheckVerdict.FAULT, text=HOSTILE, advice="Type `update`.")
+    report = CheckReport(servers=(server_report("27100", [advice]),), note="One server was started.")
+    await region_checks.renew(
+        db, row.id, site.resources.clock.now_ms(), report=msgspec.json.encode(report), is_done=True
+    )
+    done = await site.request("GET", "/console/regions", who=OPERATOR)
+    assert "refresh" not in done.headers
+    for part in (
+        "Servers checked at",
+        "faults",
+        "27100",
+        "game build",
+        "<code>update</code>",
+        "One server was started.",
+    ):
+        assert part in done.text
+    assert HOSTILE not in done.text
+    assert "Servers checked" not in await show(site, "/console/regions", OWNER)
 
 
 # --- regions ------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
 from tests.contract.databases import DelegatingDatabase
+from tests.contract.match_histories import insert_counted
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.vaults import VAULT
 
@@ -179,7 +180,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
     await migrate(db, VAULT.seal)
     world = World(db)
-    await db.write(history.insert(MatchHistory(tuple(world.rows))))
+    await db.write(insert_counted(MatchHistory(tuple(world.rows))))
     yield world
     world.streams.close()
     await asyncio.sleep(0)

@@ -76,7 +76,7 @@ def test_folder_of_a_killed_server_is_removed_at_the_next_start_but_not_while_it
     assert folders(place.folder) == [f"agones.{NAME}"]
     third = place.start(*in_folder(place))
     third.wait_for("game server started")
-    assert f"folders of ended game servers removed  folders=agones.{NAME}" in third.err
+    assert f"folder of an ended game server removed  folder=agones.{NAME}" in third.err
     assert third.stop() == 0
     assert folders(place.folder) == []
 
@@ -155,7 +155,7 @@ def test_folder_in_use_is_named_and_kept(tmp_path: Path) -> None:
         assert game.stdout.readline() == "started\n"
         kept = run(tmp_path, "remove-instances", "--name=srv_1")
         assert (kept.returncode, folders(tmp_path)) == (1, ["mp-1.srv_1"])
-        assert "was not removed  folder=mp-1.srv_1" in kept.stderr
+        assert 'not removed  folder=mp-1.srv_1 reason="in use"' in kept.stderr
         game.kill()
     assert run(tmp_path, "remove-instances").returncode == 0
     assert folders(tmp_path) == []

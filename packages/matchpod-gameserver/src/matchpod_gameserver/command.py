@@ -90,9 +90,9 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
 def _make_instance(options: Options, name: str) -> instance.Instance | None:
     if not options.install_dir:
         return None
-    removed, _ = instance.remove_unused(options.instances_dir, POD_OWNER)
-    if removed:
-        log("INFO", "folders of ended game servers removed", folders=" ".join(removed))
+    for folder, state in instance.remove_unused(options.instances_dir, POD_OWNER).items():
+        if state == instance.REMOVED:
+            log("INFO", "folder of an ended game server removed", folder=folder)
     addons = tuple(filter(None, options.addons.split(",")))
     own = instance.build(
         instance.Plan(options.install_dir, options.instances_dir, POD_OWNER, name, addons, options.steamclient)

@@ -29,7 +29,7 @@ from matchpod.adapters.fleets.agones_faults import (
     unavailable,
 )
 from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name
-from matchpod.adapters.fleets.agones_passwords import Fit, Passwords, first_passwords
+from matchpod.adapters.fleets.agones_passwords import Fit, Passwords, Trial, first_passwords
 from matchpod.adapters.fleets.agones_servers import (
     REGION_LABEL,
     Place,
@@ -73,14 +73,18 @@ class AgonesFleet:
         client: KubernetesClient,
         consoles: ports.Consoles,
         on_password: Callable[[Fit], None] = lambda _: None,
+        trials: ports.SecretTrials | None = None,
     ) -> None:
-        """`on_password` is called for each allocated server, with the secret that its password follows from."""
+        """`on_password` is called for each allocated server, with the secret that its password follows from.
+
+        Without `trials`, servers that reject the secret are counted for this process only.
+        """
         self._options = options
         self._client = client
         self._allocations = Allocations(client, options)
         self._cache = ServerCache(options, self._allocations.notice)
         self._allocations.cache = self._cache
-        self._passwords = Passwords(options, consoles, self._cache, on_password)
+        self._passwords = Passwords(options, consoles, self._cache, on_password, trials)
         self._is_following = False
         self._is_reviewed = False
 
@@ -189,7 +193,7 @@ class AgonesFleet:
             raise ports.FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
         secrets = self._passwords.read()
         is_new = not (order.is_repeated or order.slot or self.holds(order.server_id))
-        async with self._passwords.turn() if is_new else nullcontext():
+        async with self._passwords.turn() if is_new else nullcontext(Trial(None)) as trial:
             obtained = await self._allocations.obtain(order)
             if obtained is None:
                 return None
@@ -198,7 +202,7 @@ class AgonesFleet:
             passwords = first_passwords(secrets, place.name)
             address = ConsoleAddress(server.rcon_host, server.rcon_port, passwords, order.rcon_password)
             try:
-                await self._passwords.replace(place.name, address, is_found=is_found)
+                await self._passwords.replace(place.name, address, trial, is_found=is_found)
             except ports.FleetError as exc:
                 raise type(exc)(f"GameServer {place.name}: {exc}") from exc
             return server

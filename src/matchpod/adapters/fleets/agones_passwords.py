@@ -1,13 +1,14 @@
 """Give servers the passwords of their matches, and stop the fleet if several in a row reject those of its secret.
 
 A server that rejects them is of no use, and is released. If the secret of the service or of the servers was replaced
-without the other, that would go on until none is left. So after a few the fleet is stopped, until the secret changes
-or a waiting server accepts a password. Trying that costs no server: it is not allocated for it.
+without the other, that would go on until none is left. So after a few, of all processes together, the fleet is stopped
+until the secret changes, or a waiting server accepts a password. Trying that costs none: it is not allocated for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,14 +18,18 @@ from matchpod.adapters.fleets import agones_console
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import console_of, place_of_server
+from matchpod.adapters.fleets.secret_trials import LocalTrials
 from matchpod.adapters.kubernetes.objects import AgonesServer
-from matchpod.ports import ConsoleError, Consoles, FleetUnavailableError
+from matchpod.ports import ConsoleError, Consoles, DatabaseError, FleetUnavailableError, SecretTrials
 
 MAX_MISMATCHES = 3
 """Servers in a row that reject the passwords before the fleet is stopped."""
 
 PROVEN_S = 10.0
 """How long an accepted password is proof that others are accepted too. Replaced servers take longer to start."""
+
+LOOK_S = 0.5
+"""How often to look whether another process has ended a trial."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,51 +42,34 @@ class Fit(StrEnum):
     NONE = "none"
 
 
-class MismatchCount:
-    """Counts servers in a row that accept no password of the current secrets. Decides how many may be tried at once."""
+class Trial:
+    """The trial of one server; `id` is None if it has no place, and after its end."""
 
-    def __init__(self) -> None:
-        self.secrets: tuple[bytes, ...] | None = None
-        self.in_flight = 0
-        self._mismatches = 0
-        self._proven_until_s = float("-inf")
-
-    @property
-    def is_stopped(self) -> bool:
-        """True if no server may be used for now."""
-        return self._mismatches >= MAX_MISMATCHES
-
-    def may_try(self, now_s: float) -> bool:
-        """True if another server may be tried: while no proof is recent, only as many as may fail."""
-        return now_s < self._proven_until_s or self.in_flight < MAX_MISMATCHES - self._mismatches
-
-    def change_secrets(self, secrets: tuple[bytes, ...]) -> bool:
-        """Begin anew if the secrets differ from those before; True if they replace others."""
-        before, self.secrets = self.secrets, secrets
-        if before == secrets:
-            return False
-        self._mismatches, self._proven_until_s = 0, float("-inf")
-        return before is not None
-
-    def record(self, fit: Fit, now_s: float) -> None:
-        """Record whether a server accepted a password."""
-        is_fit = fit is not Fit.NONE
-        self._mismatches = 0 if is_fit else self._mismatches + 1
-        self._proven_until_s = now_s + PROVEN_S if is_fit else float("-inf")
+    def __init__(self, trial_id: str | None) -> None:
+        self.id = trial_id
 
 
 class Passwords:
     """The first passwords of the servers of one fleet."""
 
     def __init__(
-        self, options: AgonesOptions, consoles: Consoles, cache: ServerCache, on_password: Callable[[Fit], None]
+        self,
+        options: AgonesOptions,
+        consoles: Consoles,
+        cache: ServerCache,
+        on_password: Callable[[Fit], None],
+        trials: SecretTrials | None = None,
     ) -> None:
         """`on_password` is called for each allocated server, with the secret that its password follows from."""
         self._options = options
         self._consoles = consoles
         self._cache = cache
         self._on_password = on_password
-        self._count = MismatchCount()
+        self._trials = trials or LocalTrials()
+        self._secrets: tuple[bytes, ...] | None = None
+        self._rejections = 0
+        """Servers that have rejected the secrets since the last one accepted them, as of the last look."""
+        self._proven_until_s = float("-inf")
         self._changed = asyncio.Event()
         # The waiting servers that rejected all passwords of these secrets: they always will.
         self._rejected_by: set[str] = set()
@@ -93,32 +81,45 @@ class Passwords:
         except ValueError as exc:
             self._cache.set_secret_fault(str(exc))
             raise FleetUnavailableError(str(exc)) from exc
-        if self._count.change_secrets(secrets):
-            about = {"region": self._options.region, "has_previous": len(secrets) > 1}
-            _log.info("fleet secret changed", extra=about)
+        if secrets != self._secrets:
+            if self._secrets is not None:
+                about = {"region": self._options.region, "has_previous": len(secrets) > 1}
+                _log.info("fleet secret changed", extra=about)
+            self._secrets = secrets
+            self._rejections, self._proven_until_s = 0, float("-inf")
             self._rejected_by.clear()
         self._note_state()
         return secrets
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until a server may be tried. FleetUnavailableError if the fleet is stopped."""
+    async def turn(self) -> AsyncIterator[Trial]:
+        """Wait until a server may be tried. FleetUnavailableError if the fleet is stopped.
+
+        While none has accepted the secrets lately, only as many are tried as may reject them.
+        """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._options.turn_s
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s):
-                while not (self._count.is_stopped or self._count.may_try(loop.time())):
-                    await self._changed.wait()
-        if self._count.is_stopped:
+        secret, trial = self._fingerprint(), Trial(None)
+        while loop.time() >= self._proven_until_s and not self._is_stopped:
+            changed = self._changed
+            trial.id = await self._trials.begin(secret, MAX_MISMATCHES)
+            if trial.id is not None or loop.time() >= until_s:
+                break
+            await self._look()
+            if not self._is_stopped:  # another process may end its trial
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(min(until_s, loop.time() + LOOK_S)):
+                        await changed.wait()
+        if self._is_stopped:
             raise FleetUnavailableError(self._fault())
-        self._count.in_flight += 1
         try:
-            yield
+            yield trial
         finally:
-            self._count.in_flight -= 1
+            if trial.id is not None:
+                await self._trials.drop(secret, trial.id)
             self._wake()
 
-    async def replace(self, name: str, address: agones_console.ConsoleAddress, *, is_found: bool) -> None:
+    async def replace(self, name: str, address: agones_console.ConsoleAddress, trial: Trial, *, is_found: bool) -> None:
         """Replace the password of an allocated server with that of its match; FleetError if that fails.
 
         A server that accepts no password of the fleet is a fault of the fleet, not of the match.
@@ -128,22 +129,25 @@ class Passwords:
                 self._consoles, address, is_found=is_found, timeout_s=self._options.console_s
             )
         except agones_console.PasswordMismatchError as exc:
-            self._record(Fit.NONE)
+            await self._record(Fit.NONE, trial)
             _log.warning("server rejected the fleet secret", extra={"region": self._options.region, "slot": name})
             raise FleetUnavailableError(str(exc)) from exc
         if accepted is not None:
-            self._record(Fit.PREVIOUS if accepted else Fit.CURRENT)
+            await self._record(Fit.PREVIOUS if accepted else Fit.CURRENT, trial)
 
     async def follow(self) -> None:
         """Read the secret again and again; while the fleet is stopped, try a waiting server. Until cancelled."""
         while True:
             try:
                 secrets = self.read()
-                if self._count.is_stopped and await self.probe(self._cache.ready(), secrets) is True:
-                    self._count.record(Fit.CURRENT, asyncio.get_running_loop().time())
-                    self._note_state()
+                await self._look()
+                if self._is_stopped and await self.probe(self._cache.ready(), secrets) is True:
+                    await self._accepted(None)
             except FleetUnavailableError:
                 pass  # it is recorded as the fault of the fleet
+            except DatabaseError as exc:
+                about = {"region": self._options.region, "reason": str(exc)}
+                _log.debug("trials of the fleet secret not read", extra=about)
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
             await asyncio.sleep(self._options.read_s)
@@ -164,14 +168,50 @@ class Passwords:
             self._rejected_by.add(server.metadata.uid)
         return is_fit
 
-    def _record(self, fit: Fit) -> None:
+    async def _record(self, fit: Fit, trial: Trial) -> None:
         self._on_password(fit)
-        self._count.record(fit, asyncio.get_running_loop().time())
-        self._note_state()
+        if fit is not Fit.NONE:
+            await self._accepted(trial)
+            return
+        secret, self._proven_until_s = self._fingerprint(), float("-inf")
+        number = trial.id or await self._trials.begin(secret, MAX_MISMATCHES)
+        if number is not None:
+            trial.id = None
+            await self._trials.reject(secret, number)
+        await self._look()
+
+    async def _accepted(self, trial: Trial | None) -> None:
+        self._proven_until_s = asyncio.get_running_loop().time() + PROVEN_S
+        number = None if trial is None else trial.id
+        if number is not None or self._rejections:
+            await self._trials.accept(self._fingerprint(), number)
+        if trial is not None:
+            trial.id = None
+        self._set_rejections(0)
+
+    async def _look(self) -> None:
+        """Read how many servers have rejected the secrets, in all processes."""
+        self._set_rejections(await self._trials.rejected(self._fingerprint()))
+
+    def _set_rejections(self, count: int) -> None:
+        if count != self._rejections:
+            self._rejections = count
+            self._note_state()
+            self._wake()
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._rejections >= MAX_MISMATCHES
+
+    def _fingerprint(self) -> str:
+        """Return what tells secrets apart; they are long and random, so it does not give them away."""
+        digest = hashlib.sha256(b"trials of a fleet secret")
+        for secret in self._secrets or ():
+            digest.update(hashlib.sha256(secret).digest())
+        return digest.hexdigest()[:16]
 
     def _note_state(self) -> None:
-        self._cache.set_secret_fault(self._fault() if self._count.is_stopped else None)
-        self._wake()
+        self._cache.set_secret_fault(self._fault() if self._is_stopped else None)
 
     def _wake(self) -> None:
         self._changed.set()

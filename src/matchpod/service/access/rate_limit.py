@@ -1,9 +1,10 @@
-"""Limit how often something is done, in the memory of this process: per minute and key, or evenly for all together."""
+"""Limit how often something is done, in the memory of this process: per minute and key, or evenly for all in turn."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from matchpod.core.errors import RateLimitError
@@ -12,6 +13,8 @@ MAX_KEYS = 10_000
 """Maximum buckets, one or two megabytes. Beyond that the least recently used key gets a full bucket again."""
 
 _MINUTE_S = 60.0
+_ROUNDING = 1e-6
+"""A timer may fire when a token is complete but for this part."""
 
 
 class RateLimiter:
@@ -52,26 +55,67 @@ class RateLimiter:
             self._buckets.popitem(last=False)
 
 
-class RequestPacer:
-    """Lets `burst` through at once, and then `per_second`; others wait for their turn, at most `max_wait_s`."""
+class FairPacer:
+    """Lets `burst` requests through at once, and then `per_second`, clients in turn; others wait at most `max_wait_s`.
 
-    def __init__(
-        self, per_second: float, monotonic: Callable[[], float], *, burst: int, max_wait_s: float, what: str
-    ) -> None:
-        self._pause_s = 1.0 / per_second
-        self._burst_s = (burst - 1) * self._pause_s
-        self._monotonic = monotonic
+    Without a time to wait, what exceeds the limit is rejected at once.
+    """
+
+    def __init__(self, per_second: float, *, burst: int, max_wait_s: float, what: str) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
         self._max_wait_s = max_wait_s
+        self._most = int(max_wait_s * per_second)
+        """Requests of one client that may wait: further ones would not have their turn in time."""
         self._limit = f"{what} are served {per_second:g} times per second."
-        self._turn_s = -math.inf
-        """When the next one may pass, if it does not use the burst."""
+        self._tokens, self._since_s = self._burst, -math.inf
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        """The requests that wait, by client; the client whose turn is next comes first."""
+        self._timer: asyncio.TimerHandle | None = None
 
-    def wait_s(self) -> float:
-        """Take a turn, and return the seconds to wait for it; raise RateLimitError if that is too long."""
-        now_s = self._monotonic()
-        turn_s = max(self._turn_s, now_s - self._burst_s)
-        wait_s = max(0.0, turn_s - now_s)
-        if wait_s > self._max_wait_s:
-            raise RateLimitError(f"{self._limit} Retry later.", retry_after_s=math.ceil(wait_s))
-        self._turn_s = turn_s + self._pause_s
-        return wait_s
+    async def turn(self, client: str) -> None:
+        """Wait for the turn of a request; raise RateLimitError if it does not come in time."""
+        if not self._queues and self._take():
+            return
+        if len(self._queues.get(client, ())) >= self._most:
+            raise self._error()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(client, deque()).append(waiter)
+        self._go_on()
+        try:
+            async with asyncio.timeout(self._max_wait_s):
+                await waiter
+        except TimeoutError:
+            raise self._error() from None
+        finally:
+            queue = self._queues.get(client)
+            if queue is not None and waiter in queue:
+                queue.remove(waiter)
+                if not queue:
+                    del self._queues[client]
+
+    def _go_on(self) -> None:
+        """Begin the turns that are due, and come again for the next one."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._queues and self._take():
+            client, queue = self._queues.popitem(last=False)
+            queue.popleft().set_result(None)
+            if queue:
+                self._queues[client] = queue  # after those of the others
+        if self._queues:
+            wait_s = (1.0 - self._tokens) / self._per_second
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
+
+    def _take(self) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        self._tokens = min(self._burst, self._tokens + (now_s - self._since_s) * self._per_second)
+        self._since_s = now_s
+        if self._tokens < 1.0 - _ROUNDING:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _error(self) -> RateLimitError:
+        return RateLimitError(f"{self._limit} Retry later.", retry_after_s=max(1, math.ceil(self._max_wait_s)))

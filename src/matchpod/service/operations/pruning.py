@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.storage import audit_log, history_counts, map_events, organization_events, raw_log, servers, unfinished
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -39,6 +40,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         return now_ms - min(STREAM_DAYS, self.event_days) * DAY_MS
 
 
+def audit_from_id(now_ms: int) -> str:
+    """The id before which entries of the audit log are deleted: ids sort by time."""
+    return new_audit_id(max(0, now_ms - AUDIT_DAYS * DAY_MS), bytes(ID_RANDOM_BYTES))
+
+
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """How many rows were deleted, or would be."""
 
@@ -63,7 +69,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=log_entries,
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.prune(db, keep.stream_from_ms(now_ms)),
-        audit_entries=await audit_log.prune(db, now_ms - AUDIT_DAYS * DAY_MS),
+        audit_entries=await audit_log.prune(db, audit_from_id(now_ms)),
         idempotency_keys=await servers.prune_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.delete_empty(db),
     )
@@ -75,7 +81,7 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.count_prunable(db, keep.stream_from_ms(now_ms)),
-        audit_entries=await audit_log.count_prunable(db, now_ms - AUDIT_DAYS * DAY_MS),
+        audit_entries=await audit_log.count_prunable(db, audit_from_id(now_ms)),
         idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -12,6 +11,7 @@ from matchpod.core.errors import NotFoundError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
+from matchpod.web.auth import client_address
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.errors import NotReadyError
 from matchpod.web.http.responses import Response
@@ -22,8 +22,8 @@ INTERNAL = "internal"
 """The parameter of the page that shows the endpoints for game servers and operators."""
 
 METRICS_PER_S = 20
-"""Requests for the metrics per second, of all clients together. They need no key, and each of thousands of scrapers
-would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
+"""Requests for the metrics per second, of all clients together, who take turns. They need no key, and each of thousands
+of scrapers would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -54,11 +54,9 @@ async def readyz(site: Site, _: Call) -> Response:
     return Response(_encoder.encode(health), headers=NO_CACHE)
 
 
-async def metrics(site: Site, _: Call) -> Response:
+async def metrics(site: Site, call: Call) -> Response:
     """Return all metrics in the Prometheus text format, at most a second old; those who ask too often have to wait."""
-    wait_s = site.metrics_pace.wait_s()
-    if wait_s:
-        await asyncio.sleep(wait_s)
+    await site.metrics_pace.turn(client_address(call) or "unknown")
     body = site.metrics.body()
     return Response(body, content_type=CONTENT_TYPE.encode(), headers=NO_CACHE, is_shared=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.core.servers.log_addresses import installation_in, log_tokens_in
+from matchpod.core.servers.log_addresses import check_token, installation_in, log_tokens_in, may_be_check_token
 
 OURS = "mp-00000000000000aa"
 
@@ -24,3 +24,12 @@ def test_token_begins_with_the_id_of_its_installation_except_in_early_versions()
     assert installation_in(f"{OURS}-a_B-9") == OURS
     assert installation_in("a_B-9") is None
     assert installation_in("mp-a_B-9") is None
+
+
+@pytest.mark.parametrize("installation", [OURS, ""])
+def test_token_of_a_check_is_told_from_that_of_a_match(installation: str) -> None:
+    token = check_token(installation, "a_B-9")
+    assert may_be_check_token(token)
+    assert installation_in(token) == (installation or None)
+    assert not may_be_check_token(f"{OURS}-a_B-9")
+    assert not may_be_check_token("a_B-9")

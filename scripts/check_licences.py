@@ -1,0 +1,65 @@
+"""Check that the licences of all dependencies of the service are among those that were accepted.
+
+The dependencies are those in uv.lock for this platform, without the ones for development; their metadata says the
+licence. A new dependency with another licence is for a person to decide: read it, and add it here.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from email.message import Message
+from importlib import metadata
+from typing import cast
+
+ACCEPTED = frozenset(
+    {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "BSD License"}
+    | {"MIT License", "ISC License (ISCL)", "Mozilla Public License 2.0 (MPL 2.0)", "Apache Software License"}
+)
+"""SPDX names, and the names in classifiers, which older packages have instead."""
+EXPORT = (
+    ".venv/bin/uv",
+    "export",
+    "--quiet",
+    "--locked",
+    "--no-dev",
+    "--all-extras",
+    "--no-emit-workspace",
+    "--no-hashes",
+)
+
+
+def licences(package: Message) -> list[str]:
+    """Return the licences of a package, by its metadata. Of alternatives, any that is accepted is enough."""
+    if expression := package.get("License-Expression"):
+        groups = [group.strip(" ()").split(" OR ") for group in expression.split(" AND ")]
+        return [next((one for one in group if one in ACCEPTED), group[0]) for group in groups]
+    prefix = "License :: "
+    found = [one.split(" :: ")[-1] for one in package.get_all("Classifier", []) if one.startswith(prefix)]
+    return found or [package.get("License") or "no licence"]
+
+
+def find_faults(packages: dict[str, Message]) -> list[str]:
+    """Return a line for each package with a licence that was not accepted."""
+    return [f"{name}: {one}" for name, package in packages.items() for one in licences(package) if one not in ACCEPTED]
+
+
+def main() -> int:
+    """Check the installed packages; print what was found."""
+    exported = subprocess.run(EXPORT, capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^([\w.-]+)==[^;\n]*(?:;(.*))?$", exported, re.MULTILINE)
+    # A package that is not installed is for another platform.
+    installed = {one.name.lower().replace("_", "-") for one in metadata.distributions()}
+    packages = {
+        name: cast("Message", metadata.metadata(name))
+        for name, condition in names
+        if not condition or name in installed
+    }
+    faults = find_faults(packages)
+    print("\n".join(faults) or f"the licences of {len(packages)} packages are accepted")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,325 @@
+"""A check of a region names each fault of its servers, disturbs no match, and leaves the servers as they were."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cs2_protocol.console_commands import log_address_command
+from cs2_simulator.setup_faults import SetupFault
+from matchpod.core.errors import NotFoundError, RateLimitError
+from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
+from matchpod.ports import Database, Statement
+from matchpod.service.region_checks.requests import PAUSE_MS, CheckProgress, read_report
+from matchpod.service.region_checks.runs import NEEDS_ALLOCATE, NONE_FREE, WAITING
+from matchpod.storage import region_checks, servers, slots
+from matchpod.storage.region_checks import STALE_MS
+from tests.contract import agones_cluster, databases, fleet_servers
+from tests.contract.agones_cluster import DELETE, AgonesCluster
+from tests.contract.checked_region import (
+    CODE,
+    THEIRS,
+    CheckedRegion,
+    open_region,
+    simulated_servers,
+    static_fleet,
+    with_fault,
+)
+from tests.contract.fleet_servers import SIMULATOR, process_fleet
+from tests.server_rows import server_row
+from tests.waiting import until
+
+harness = databases.mostly_sqlite_harness
+folder = fleet_servers.folder
+cluster = agones_cluster.two_servers
+
+EXPECTED = {
+    SetupFault.RCON_OFF: (CheckItem.USERCON, CheckVerdict.FAULT),
+    SetupFault.CONSOLE_SLOW: (CheckItem.ROUND_TRIP, CheckVerdict.WARNING),
+    SetupFault.METAMOD_MISSING: (CheckItem.GAMEINFO, CheckVerdict.FAULT),
+    SetupFault.CSS_FAILED: (CheckItem.PLUGIN, CheckVerdict.FAULT),
+    SetupFault.MATCHZY_MISSING: (CheckItem.PLUGIN, CheckVerdict.FAULT),
+    SetupFault.OLD_BUILD: (CheckItem.BUILD, CheckVerdict.FAULT),
+    SetupFault.NO_LOGIN_TOKEN: (CheckItem.LOGIN_TOKEN, CheckVerdict.FAULT),
+    SetupFault.WRONG_CLOCK: (CheckItem.CLOCK, CheckVerdict.WARNING),
+    SetupFault.LOG_REFUSED: (CheckItem.LOG_POST, CheckVerdict.FAULT),
+    SetupFault.LOG_UNREACHABLE: (CheckItem.LOG_POST, CheckVerdict.FAULT),
+    SetupFault.LOG_NOT_KEPT: (CheckItem.LOG_ADDRESS, CheckVerdict.FAULT),
+}
+"""What a check must find: not a silent console, which takes longer, and not hibernation, which is no fault."""
+
+
+def problems(report: ServerReport) -> dict[CheckItem, CheckVerdict]:
+    return {one.item: one.verdict for one in report.findings if one.verdict is not CheckVerdict.OK}
+
+
+def take(slot: str, server_id: str) -> Statement:
+    """Let a match use the server of a slot."""
+    sql = "INSERT INTO slots (region, slot, server_id) VALUES (:region, :slot, :server_id)"
+    return Statement(sql, {"region": CODE, "slot": slot, "server_id": server_id})
+
+
+async def wait_for_match(db: Database, name: str = "srv_waiting") -> None:
+    """Let a match wait for a server of the region."""
+    row = server_row(name, phase=ServerPhase.PENDING, slot=None)
+    await servers.create(db, row, idempotency=None)
+
+
+async def test_healthy_server_is_ok_in_every_line(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        found = await region.check()
+        (report,) = found.servers
+        assert (found.state, found.healthy, found.note) == (CheckProgress.DONE, True, None)
+        assert (report.server, report.state) == (running[0].address, CheckState.OK)
+        assert [one.item for one in report.findings] == [item for item in CheckItem if item is not CheckItem.START]
+        assert {one.verdict for one in report.findings} == {CheckVerdict.OK}
+        post = next(one for one in report.findings if one.item is CheckItem.LOG_POST)
+        assert "A post from 198.51.100.4 arrived" in post.text
+
+
+async def test_every_fault_is_named_with_what_to_do(db: Database) -> None:
+    async with (
+        simulated_servers({}, *map(with_fault, EXPECTED)) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        found = await region.check()
+        healthy, *faulty = found.servers
+        assert (found.healthy, healthy.state) == (False, CheckState.OK)
+        for (fault, (item, verdict)), report in zip(EXPECTED.items(), faulty, strict=True):
+            assert problems(report).get(item) is verdict, fault
+            assert (report.state is CheckState.FAULT) == (verdict is CheckVerdict.FAULT), fault
+            assert all(
+                one.advice for one in report.findings if one.verdict in (CheckVerdict.FAULT, CheckVerdict.WARNING)
+            )
+
+
+async def test_wrong_password_is_named_and_nothing_else(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running, passwords={0: "no"})) as region:
+        (report,) = (await region.check()).servers
+        assert problems(report) == {CheckItem.PASSWORD: CheckVerdict.FAULT}
+
+
+async def test_server_that_does_not_run_is_named(db: Database) -> None:
+    async with simulated_servers({}) as running:
+        fleet = static_fleet(running)
+    async with open_region(db, fleet) as region:  # the server is gone by now
+        (report,) = (await region.check()).servers
+        assert problems(report) == {CheckItem.RCON: CheckVerdict.FAULT}
+        assert "Nothing accepts connections" in report.findings[0].text
+
+
+async def test_server_is_left_as_it_was(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        machine = running[0].machine
+        before = dict(machine.variables._changed)
+        assert not machine.stream.is_on
+        assert (await region.check()).healthy
+        assert (machine.stream.listeners, machine.stream.is_on) == ([], False)
+        assert machine.variables._changed == before
+        assert await slots.taken(db) == {}
+        assert await db.read("SELECT token_hash FROM check_posts") == []
+
+
+async def test_log_that_was_on_and_other_receivers_stay(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        machine = running[0].machine
+        machine.execute("log on", "")
+        machine.execute(log_address_command("http://127.0.0.1:9/of-the-owner"), "")
+        assert (await region.check()).healthy
+        assert [one.url for one in machine.stream.listeners] == ["http://127.0.0.1:9/of-the-owner"]
+        assert machine.stream.is_on
+
+
+async def test_hibernating_server_is_woken_for_the_post_and_set_back(db: Database) -> None:
+    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
+    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
+        (report,) = (await region.check()).servers
+        assert report.state is CheckState.OK
+        post = next(one for one in report.findings if one.item is CheckItem.LOG_POST)
+        assert "was woken for it" in post.text
+        assert running[0].machine.variables.is_on("sv_hibernate_when_empty")
+
+
+# --- matches ------------------------------------------------------------------------------------------------------
+
+
+async def test_server_with_a_match_is_only_named(db: Database) -> None:
+    async with simulated_servers({}, {}) as running, open_region(db, static_fleet(running)) as region:
+        ours, theirs = running
+        await servers.create(db, server_row("srv_x", slot=None), idempotency=None)
+        await db.write([take(ours.address, "srv_x")])
+        machine = theirs.machine
+        machine.execute("log on", "")
+        machine.execute(log_address_command(f"http://127.0.0.1:9/ingest/logs/{THEIRS}-token"), "")
+        found = await region.check()
+        assert [one.state for one in found.servers] == [CheckState.IN_USE] * 2
+        assert found.healthy is None
+        assert [len(one.machine.stream.listeners) for one in running] == [0, 1], "as before"
+        assert "srv_x uses it" in (found.servers[0].note or "")
+        assert THEIRS in (found.servers[1].note or "")
+
+
+async def test_server_that_is_checked_is_held_like_one_with_a_match(db: Database) -> None:
+    async with (
+        simulated_servers(with_fault(SetupFault.LOG_REFUSED)) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        check = await region.begin()
+        task = asyncio.create_task(check.run())
+        await until(lambda: bool(running[0].machine.stream.listeners), "the check waits for a post")
+        row = server_row("srv_new", phase=ServerPhase.ALLOCATING, slot=None)
+        await servers.create(db, row, idempotency=None)
+        assert await slots.reserve(db, row, [running[0].address]) is None
+        await task
+        assert await slots.reserve(db, row, [running[0].address]) == running[0].address
+        (report,) = (await region.read()).servers
+        assert report.state is CheckState.FAULT, "a match that has just been created waits for the check"
+
+
+async def test_check_gives_way_to_a_match_that_waits(db: Database) -> None:
+    async with (
+        simulated_servers(with_fault(SetupFault.LOG_REFUSED), {}) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        check = await region.begin()
+        task = asyncio.create_task(check.run())
+        await until(lambda: bool(running[0].machine.stream.listeners), "the check waits for a post")
+        await wait_for_match(db)
+        await task
+        found = await region.read()
+        assert [(one.state, one.note) for one in found.servers] == [(CheckState.NOT_CHECKED, WAITING)] * 2
+        assert running[0].machine.stream.listeners == []
+        assert await slots.taken(db) == {}
+        row = await servers.get(db, "srv_waiting")
+        assert row is not None
+        assert row.next_at_ms <= region.clock.now_ms(), "the match is due, since a server is free"
+
+
+async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) -> None:
+    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
+    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
+        machine = running[0].machine
+        task = asyncio.create_task((await region.begin()).run())
+        await until(lambda: not machine.variables.is_on("sv_hibernate_when_empty"), "the server is kept awake")
+        await db.write([Statement("DELETE FROM slots")])
+        await task
+        assert machine.stream.listeners == []
+        assert not machine.variables.is_on("sv_hibernate_when_empty"), "it is another's by now"
+
+
+# --- other fleets -------------------------------------------------------------------------------------------------
+
+
+async def test_process_fleet_starts_one_server_and_stops_it(db: Database, folder: Path) -> None:
+    fleet = process_fleet(folder, command=SIMULATOR)
+    async with open_region(db, fleet, speed=60.0) as region:
+        found = await region.check()
+        (report,) = found.servers
+        assert (found.healthy, report.state) == (True, CheckState.OK), report
+        assert found.note == "One server was started; 1 more would be started by the same command."
+        assert (await fleet.servers(), await slots.taken(db)) == ([], {})
+
+
+async def test_process_that_cannot_be_started_is_a_fault(db: Database, folder: Path) -> None:
+    fleet = process_fleet(folder, command=("/nonexistent/cs2", "-port", "{port}"))
+    async with open_region(db, fleet) as region:
+        (report,) = (await region.check()).servers
+        assert problems(report) == {CheckItem.START: CheckVerdict.FAULT}
+        assert "No such file or directory" in report.findings[0].text
+        assert await slots.taken(db) == {}
+
+
+async def test_process_fleet_without_a_free_port_is_not_checked(db: Database, folder: Path) -> None:
+    fleet = process_fleet(folder)
+    for number, slot in enumerate(fleet.slots):
+        await db.write([take(slot, f"srv_{number}")])
+    async with open_region(db, fleet) as region:
+        found = await region.check()
+        assert [one.state for one in found.servers] == [CheckState.IN_USE] * 2
+        assert (found.healthy, found.note) == (None, NONE_FREE)
+
+
+async def test_pod_is_checked_only_if_asked_for_and_deleted_afterwards(db: Database, cluster: AgonesCluster) -> None:
+    async with open_region(db, cluster.create()) as region:
+        found = await region.check()
+        assert (found.servers, found.note, found.healthy) == ((), NEEDS_ALLOCATE, None)
+        names = set(cluster.api.game_servers.running)
+        region.clock.ahead_ms += PAUSE_MS
+        found = await region.check(may_allocate=True)
+        (report,) = found.servers
+        assert (report.state, report.server in names) == (CheckState.OK, True), report
+        (deletion,) = [call for call in cluster.api.calls if call.right == DELETE]
+        assert deletion.name == report.server
+
+
+async def test_no_pod_is_taken_while_matches_wait(db: Database, cluster: AgonesCluster) -> None:
+    async with open_region(db, cluster.create()) as region:
+        await wait_for_match(db)
+        names = set(cluster.api.game_servers.running)
+        found = await region.check(may_allocate=True)
+        assert (found.servers, found.note) == ((), WAITING)
+        assert set(cluster.api.game_servers.running) == names
+
+
+# --- requests -----------------------------------------------------------------------------------------------------
+
+
+async def requested(region: CheckedRegion) -> str:
+    return (await region.checks.request(CODE, actor="tester")).id
+
+
+async def test_one_check_runs_at_a_time_and_the_next_one_later(db: Database) -> None:
+    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+        check_id = await requested(region)
+        region.clock.ahead_ms += PAUSE_MS
+        assert await requested(region) == check_id, "it is under way"
+        await region_checks.begin(db, CODE, region.clock.now_ms())
+        assert await region_checks.begin(db, CODE, region.clock.now_ms()) is None, "another process has begun it"
+        assert await region_checks.renew(db, check_id, region.clock.now_ms(), report=b"{}", is_done=True)
+        second = await requested(region)
+        assert second != check_id
+        assert not await region_checks.renew(db, check_id, region.clock.now_ms()), "it was replaced"
+        row = await region_checks.begin(db, CODE, region.clock.now_ms())
+        assert row is not None
+        await region_checks.renew(db, second, region.clock.now_ms(), report=b"{}", is_done=True)
+        with pytest.raises(RateLimitError):
+            await requested(region)
+        acts = await db.read("SELECT action, actor, target FROM audit_log")
+        assert acts == [("region_checked", "tester", CODE)] * 2
+
+
+async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        first = await region.begin()
+        assert first is not None
+        region.clock.ahead_ms += STALE_MS + 1
+        assert (await region.read()).state is CheckProgress.INTERRUPTED
+        assert await region_checks.running_ids(db, region.clock.now_ms()) == set()
+        assert (await region.check()).healthy
+
+
+async def test_unknown_region_is_not_found(db: Database) -> None:
+    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+        with pytest.raises(NotFoundError, match=r"Unknown region 'us'\. Known regions: eu\."):
+            await region.checks.request("us", actor="tester")
+        assert await region.checks.read(CODE) is None
+
+
+async def test_loop_runs_requested_checks(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        loop = asyncio.create_task(region.runs.run())
+        await requested(region)
+
+        async def is_done() -> bool:
+            return (await region.read()).state is CheckProgress.DONE
+
+        await until(is_done, "the check is done")
+        loop.cancel()
+        assert (await region.read()).healthy
+
+
+def test_report_of_another_version_is_empty() -> None:
+    assert read_report(b'{"servers": 7}').servers == ()
