@@ -333,11 +333,12 @@ def test_browsers_use_the_ingress_and_game_servers_in_the_cluster_the_service(
     assert "MATCHPOD_LOG_URL" not in environment_of(everything["settings-file"])
 
 
-def test_stopped_service_takes_no_backups_and_a_restore_comes_before_migrations(
+def test_stopped_service_needs_no_database_and_takes_no_backups(
     everything: dict[str, list[Object]],
 ) -> None:
     for name in ("stopped", "restored", "restored-postgresql"):
         assert named(everything[name], "Deployment")["spec"]["replicas"] == 0
+        assert [job for job in kinds(everything[name], "Job") if "migrate" in job["metadata"]["name"]] == []
     assert named(everything["restored"], "CronJob", "matchpod-backup")["spec"]["suspend"] is True
     assert named(everything["cluster"], "CronJob", "matchpod-backup")["spec"]["suspend"] is False
     for name, folders in (("restored", {"data", "backup"}), ("restored-postgresql", {"backup"})):
