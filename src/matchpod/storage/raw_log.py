@@ -196,7 +196,7 @@ async def prune(db: Database, before_ms: int) -> int:
             while old and room:
                 server_id, count = old.pop()
                 limit = min(count, room)
-                params = {"server_id": server_id, "before_ms": before_ms, "limit": limit}
+                params: dict[str, Value] = {"server_id": server_id, "before_ms": before_ms, "limit": limit}
                 statements.append(Statement(delete, params))
                 room -= limit
                 if count > limit:
