@@ -150,7 +150,7 @@ class ServerCheck:
                 build = await self._ask(console)
                 await self._check_log(console)
         except ConsoleFaultError as exc:
-            address = f"{self._server.rcon_host}:{self._server.rcon_port}"
+            address = _console_address(self._server)
             await self._add(*reading.opening_findings(Opening.NO_CONSOLE, address, is_game_up=None, error=str(exc)))
         except ConsoleError as exc:
             await self._add(reading.lost_console_finding(str(exc)[:MAX_TEXT]))
@@ -183,7 +183,7 @@ class ServerCheck:
         if console is None and opening is not Opening.WRONG_PASSWORD:
             is_game_up = await self._deps.probe.has_game(server.rcon_host, server.rcon_port)
         try:
-            address = f"{server.rcon_host}:{server.rcon_port}"
+            address = _console_address(server)
             await self._add(*reading.opening_findings(opening, address, is_game_up=is_game_up, error=error))
             yield console
         finally:
@@ -334,6 +334,11 @@ class ServerCheck:
         if answers.parse_log_listeners(listed) == (listening.url,):  # an older build, which cannot remove one of them
             await console.run(console_commands.REMOVE_LOG_LISTENERS)
         await console.run_all(listening.undo)
+
+
+def _console_address(server: GameServer) -> str:
+    host = f"[{server.rcon_host}]" if ":" in server.rcon_host else server.rcon_host
+    return f"{host}:{server.rcon_port}"
 
 
 def opening_of(error: ConsoleError) -> Opening:
