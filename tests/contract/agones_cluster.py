@@ -68,7 +68,7 @@ class AgonesCluster:
     ) -> AgonesFleet:
         """Return another fleet, as if of another process."""
         options = msgspec.structs.replace(self._options, **changes)
-        fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password, trials)
+        fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password, trials=trials)
         self._fleets.append(fleet)
         return fleet
 

@@ -154,6 +154,20 @@ async def test_servers_that_do_not_answer_hold_up_the_others_for_a_moment_only(c
     await asyncio.gather(*hanging, return_exceptions=True)
 
 
+async def test_after_a_server_that_fits_others_are_tried_without_waiting(cluster: AgonesCluster) -> None:
+    consoles = SilentConsoles()
+    fleet = cluster.create(consoles=consoles, turn_s=3600.0)
+    consoles.asked = MAX_MISMATCHES  # the first one answers
+    assert await fleet.allocate(order("srv_first")) is not None
+    consoles.asked = 0
+    orders = [asyncio.create_task(fleet.allocate(order(f"srv_{number}"))) for number in range(MAX_MISMATCHES + 1)]
+    async with asyncio.timeout(60):
+        await until(lambda: any(task.done() for task in orders))
+    for task in orders:
+        task.cancel()
+    await asyncio.gather(*orders, return_exceptions=True)
+
+
 async def test_secret_that_cannot_be_read_any_more_is_a_fault_until_it_can(cluster: AgonesCluster) -> None:
     faults = [""]
 

@@ -385,7 +385,7 @@ async def test_match_is_loaded_again_if_the_database_lost_its_last_entries(db: D
             [
                 Statement("DELETE FROM raw_log WHERE seq > :kept", of_entries),
                 Statement("UPDATE raw_log_heads SET seq = :kept", of_entries),
-                Statement("DELETE FROM snapshots WHERE seq > :kept", of_entries),
+                Statement("DELETE FROM snapshots"),  # a slow machine has stored one before
                 Statement("DELETE FROM map_events"),
             ]
         )

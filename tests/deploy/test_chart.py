@@ -333,11 +333,12 @@ def test_browsers_use_the_ingress_and_game_servers_in_the_cluster_the_service(
     assert "MATCHPOD_LOG_URL" not in environment_of(everything["settings-file"])
 
 
-def test_stopped_service_takes_no_backups_and_a_restore_comes_before_migrations(
+def test_stopped_service_needs_no_database_and_takes_no_backups(
     everything: dict[str, list[Object]],
 ) -> None:
     for name in ("stopped", "restored", "restored-postgresql"):
         assert named(everything[name], "Deployment")["spec"]["replicas"] == 0
+        assert [job for job in kinds(everything[name], "Job") if "migrate" in job["metadata"]["name"]] == []
     assert named(everything["restored"], "CronJob", "matchpod-backup")["spec"]["suspend"] is True
     assert named(everything["cluster"], "CronJob", "matchpod-backup")["spec"]["suspend"] is False
     for name, folders in (("restored", {"data", "backup"}), ("restored-postgresql", {"backup"})):
@@ -576,6 +577,11 @@ def test_every_setting_can_be_reached() -> None:
 # --- what is rejected -------------------------------------------------------------------------------------------------
 
 
+def static(address: str) -> dict[str, Any]:
+    """Values with a server at this address."""
+    return {"regions": [{"code": "eu", "kind": "static", "servers": [{"address": address, "rcon_password": "p"}]}]}
+
+
 def faults(values: dict[str, Any]) -> list[str]:
     """The faults that the schema finds in values, merged with the defaults as helm does."""
     return [
@@ -615,6 +621,8 @@ def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         ({"regions": [{"code": "eu", "kind": "process", "options": {"prots": "1-2"}}]}, "regions.0.options"),
         ({"regions": [{"code": "EU", "kind": "process"}]}, "regions.0.code"),
         ({"regions": [{"code": "eu", "kind": "static"}]}, "regions.0"),
+        (static("::1:27015"), "regions.0.servers.0.address"),
+        (static("cs1.example.org"), "regions.0.servers.0.address"),
         ({"regions": [{"code": "eu", "kind": "process", "secret": "a"}]}, "regions.0"),
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ def pods(objects: list[Object]) -> tuple[Object, Object]:
     return found["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"], found["Job"]["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_backup_of_the_chart_is_restored_by_its_job(
     enclosing_chart: Path, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -189,7 +189,8 @@ def test_unit_is_valid_and_hardened(tmp_path: Path) -> None:
     (tmp_path / "matchpod.service").write_text(unit)
     drop_ins = tmp_path / "matchpod.service.d"
     drop_ins.mkdir()
-    shutil.copy(DEPLOY / "systemd" / "game-servers.conf", drop_ins)
+    for name in ("game-servers.conf", "steam-runtime.conf"):
+        shutil.copy(DEPLOY / "systemd" / name, drop_ins)
     verified = subprocess.run(
         [analyze, "verify", str(tmp_path / "matchpod.service")],
         capture_output=True,

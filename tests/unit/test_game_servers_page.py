@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cs2_protocol.rcon import PASSWORD_VARIABLE
+from matchpod.adapters.fleets.instance_folders import GAME_FOLDER
 from matchpod.adapters.fleets.process import expand_command
 from matchpod.cs2.match_commands import SHOTS_ADDRESS
 from matchpod.service.runner.start import DETECTIONS_VARIABLE
@@ -31,9 +32,9 @@ def test_placeholders_of_a_command_on_the_page_are_all_replaced(block: str) -> N
     fleet = load_settings({"MATCHPOD_CONFIG": "matchpod.toml"}, lambda _: block.encode()).regions[0].fleet
     assert isinstance(fleet, ProcessFleetSettings)
     values = {"ip": fleet.host, "port": "27015", "map": "de_nuke", "game_type": "0", "game_mode": "1"}
-    arguments = expand_command(fleet.command, {**values, "cfg": "secrets.cfg"})
+    arguments = expand_command(fleet.command, {**values, "cfg": "secrets.cfg", "game": GAME_FOLDER, "tv_port": "27115"})
     assert len(arguments) == len(fleet.command)
-    assert not any("{" in argument for argument in arguments)
+    assert not any("{" in argument.replace(GAME_FOLDER, "") for argument in arguments)
 
 
 def test_every_variable_on_the_page_is_a_setting_or_passed_to_servers() -> None:

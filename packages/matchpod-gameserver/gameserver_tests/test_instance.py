@@ -22,7 +22,16 @@ from gameserver_tests.game_folder import (
     make_installation,
 )
 from matchpod_gameserver import instance
-from matchpod_gameserver.instance import InstanceError, Plan, build, remove_unused, with_metamod
+from matchpod_gameserver.instance import (
+    FORBIDDEN,
+    REMOVED,
+    USED,
+    InstanceError,
+    Plan,
+    build,
+    remove_unused,
+    with_metamod,
+)
 
 OWN = "mp-1"
 PROGRAM = "game/bin/linuxsteamrt64/cs2"
@@ -163,12 +172,23 @@ def test_only_unused_folders_of_the_owner_are_removed(installed: Path) -> None:
     os.close(other.lock)
     (folder / "notes").mkdir()
     (folder / f"{OWN}.txt").write_text("")
-    assert remove_unused(str(folder), OWN) == ([f"{OWN}.srv_2"], [f"{OWN}.srv_1"])
+    assert remove_unused(str(folder), OWN) == {f"{OWN}.srv_1": USED, f"{OWN}.srv_2": REMOVED}
     assert names(installed) == [f"{OWN}.srv_1", f"{OWN}.txt", "mp-10.srv_1", "notes"]
     os.close(live.lock)
-    assert remove_unused(str(folder), OWN, "srv_2") == ([], [])
-    assert remove_unused(str(folder), OWN, "srv_1") == ([f"{OWN}.srv_1"], [])
-    assert remove_unused(str(folder / "nowhere"), OWN) == ([], [])
+    assert remove_unused(str(folder), OWN, "srv_2") == {}
+    assert remove_unused(str(folder), OWN, "srv_1") == {f"{OWN}.srv_1": REMOVED}
+    assert remove_unused(str(folder / "nowhere"), OWN) == {}
+
+
+def test_folder_of_another_user_is_reported(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = build(plan(installed))
+    os.close(made.lock)
+
+    def refuse(*_: object) -> int:  # root may open everything
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert remove_unused(str(installed.parent / "instances"), OWN) == {f"{OWN}.srv_1": FORBIDDEN}
 
 
 @pytest.mark.parametrize("keeps", ["the lock", "its working folder"])
@@ -180,11 +200,11 @@ def test_folder_of_a_running_game_is_not_removed(installed: Path, keeps: str) ->
     program = [sys.executable, "-c", "input()"]
     with subprocess.Popen(program, stdin=subprocess.PIPE, cwd=made.game, pass_fds=(made.lock,)) as game:
         os.close(made.lock)
-        assert remove_unused(folder, OWN) == ([], [f"{OWN}.srv_1"])
+        assert remove_unused(folder, OWN) == {f"{OWN}.srv_1": USED}
         with pytest.raises(InstanceError, match="is in use by another server"):
             build(plan(installed))
         game.communicate(b"\n")
-    assert remove_unused(folder, OWN) == ([f"{OWN}.srv_1"], [])
+    assert remove_unused(folder, OWN) == {f"{OWN}.srv_1": REMOVED}
 
 
 def test_folder_that_a_crash_left_is_replaced_by_a_server_of_the_same_name(installed: Path) -> None:

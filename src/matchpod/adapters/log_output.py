@@ -13,7 +13,7 @@ import math
 import re
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, TextIO
 
@@ -46,7 +46,12 @@ Plain = str | int | float | bool | None
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a JSON object, with the extra fields next to the message."""
+    """Formats a record as a JSON object, with the extra fields and those of its context next to the message."""
+
+    def __init__(self, context: Callable[[], Mapping[str, str]] = dict) -> None:
+        """`context` returns the fields of what the process does now."""
+        super().__init__()
+        self._context = context
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Plain | list[Plain]] = {
@@ -57,6 +62,8 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in _fields(record):
             line[f"field_{name}" if name in _OWN_FIELDS else name] = _jsonable(value)
+        for name, value in self._context().items():
+            line.setdefault(name, value)
         if trace := _traceback(record):
             line["exception"] = trace
         return json.dumps(line, ensure_ascii=True, allow_nan=False)
@@ -85,10 +92,15 @@ class LogOutput(logging.StreamHandler[TextIO]):
         """Ignore the error: a closed terminal or a full disk must not stop the service."""
 
 
-def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
-    """Write to the stream all records of `log_level` and above, including those of libraries."""
+def set_up_logging(
+    *, log_format: str, log_level: str, stream: TextIO, context: Callable[[], Mapping[str, str]] = dict
+) -> None:
+    """Write to the stream all records of `log_level` and above, including those of libraries.
+
+    As JSON, with the fields that `context` returns when they are logged.
+    """
     output = LogOutput(stream)
-    output.setFormatter(JsonFormatter() if log_format == "json" else HumanFormatter())
+    output.setFormatter(JsonFormatter(context) if log_format == "json" else HumanFormatter())
     root = logging.getLogger()
     for handler in tuple(root.handlers):
         root.removeHandler(handler)

@@ -81,8 +81,11 @@ from matchpod.settings import (
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
+from matchpod.web.services import AccessLog
 
 TRIAL_ID_BYTES = 8
+
+Trials = SecretTrials | None
 
 _log = logging.getLogger(__name__)
 
@@ -195,6 +198,7 @@ def _compose_services(
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
+        access_log=AccessLog(settings.access_log),
         version=installed_version("matchpod"),
     )
 
@@ -231,7 +235,8 @@ def _compose_web(
         return web, None
     # That port has few connections: one that waits could not be used by others meanwhile.
     limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
-    return web, create_web(msgspec.structs.replace(services, limits=limits), endpoints=OPS_ENDPOINTS, metrics=metrics)
+    probed = msgspec.structs.replace(services, limits=limits, access_log=AccessLog.OFF)
+    return web, create_web(probed, endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
@@ -273,7 +278,7 @@ def compose_regions(
     *,
     installation: str,
     metrics: Metrics | None = None,
-    trials_of: Callable[[str], SecretTrials] | None = None,
+    trials_of: Callable[[str], Trials] | None = None,
 ) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
 
@@ -314,7 +319,7 @@ def _compose_fleet(
     installation: str,
     *,
     metrics: Metrics,
-    trials: SecretTrials | None,
+    trials: Trials,
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
@@ -355,13 +360,7 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 
 
 def _compose_agones_fleet(
-    code: str,
-    fleet: AgonesFleetSettings,
-    consoles: Consoles,
-    installation: str,
-    *,
-    metrics: Metrics,
-    trials: SecretTrials | None,
+    code: str, fleet: AgonesFleetSettings, consoles: Consoles, owner: str, *, metrics: Metrics, trials: Trials
 ) -> Fleet:
     # Imported here: the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
@@ -381,7 +380,7 @@ def _compose_agones_fleet(
             region=code,
             read_secret=partial(read_fleet_secret, fleet.secret_file),
             read_previous_secret=partial(read_previous_fleet_secret, fleet.previous_secret_file),
-            owner=fleet.owner or installation,
+            owner=fleet.owner or owner,
             selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
             address_types=fleet.address_types,
             console_address_types=fleet.console_address_types,
@@ -389,12 +388,12 @@ def _compose_agones_fleet(
         )
     except ValueError as exc:
         raise ResourcesError(f"Region {code}: {exc}") from exc
-    source = ClusterSource(kubeconfig=fleet.kubeconfig, context=fleet.context)
     metrics.first_passwords.preset((code,), Fit)
     meter = RegionMeter(metrics.agones, code)
     metrics.registry.before_rendering(meter.update)
+    source = ClusterSource(kubeconfig=fleet.kubeconfig, context=fleet.context)
     client = KubernetesClient(source, namespace=fleet.namespace, meter=meter)
-    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit), trials)
+    return AgonesFleet(options, client, consoles, partial(metrics.first_passwords.inc, code), trials=trials)
 
 
 def _compose_dispatcher(
@@ -418,6 +417,20 @@ def _compose_dispatcher(
     )
 
 
+def _regions_of(resources: Resources, consoles: Consoles, metrics: Metrics) -> Regions:
+    """Return the regions of a process that drives matches."""
+    new_id = partial(secrets.token_hex, TRIAL_ID_BYTES)
+    regions = compose_regions(
+        resources.settings,
+        consoles,
+        installation=resources.installation,
+        metrics=metrics,
+        trials_of=partial(StoredTrials, resources.db, resources.clock, new_id=new_id),
+    )
+    silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
+    return Regions(regions, resources.db, silent)
+
+
 def _compose_deps(
     resources: Resources,
     begun: BegunEntry | None,
@@ -429,25 +442,12 @@ def _compose_deps(
     spans: MatchSpans,
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
-    silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
     turns = FoldTurns(begun)
     return Deps(
         db=resources.db,
         clock=resources.clock,
         vault=resources.vault,
-        regions=Regions(
-            compose_regions(
-                resources.settings,
-                consoles,
-                installation=resources.installation,
-                metrics=metrics,
-                trials_of=partial(
-                    StoredTrials, resources.db, resources.clock, new_id=partial(secrets.token_hex, TRIAL_ID_BYTES)
-                ),
-            ),
-            resources.db,
-            silent,
-        ),
+        regions=_regions_of(resources, consoles, metrics),
         live=live,
         log_writer=LogWriter(resources.db, live, turns),
         streams=_compose_streams(resources, live, metrics),

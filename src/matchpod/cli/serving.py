@@ -31,12 +31,13 @@ def serve(
     on their servers and are resumed at the next start. At SIGHUP, the lists of servers of static fleets are read again.
     """
     from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
+    from matchpod.service.telemetry.log_context import log_fields
 
     settings = load_process_settings()
     check_extras(settings)
     if restored and not settings.drive:
         fail("--restored drives matches, but MATCHPOD_DRIVE is off. Use only one of them.", code=2)
-    set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
+    set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr, context=log_fields)
     try:
         announce = typer.echo if sys.stdout.isatty() else None
         code = run_service(

@@ -130,6 +130,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "The lowest level of messages that are logged.",
         default="info",
     )
+    access_log: str = setting(
+        rules.one_of("off", "on", "all"),
+        "Whether each request has a line in the log, of level `info`: with `on` all but those of game servers, with "
+        "`all` theirs too, which makes each log post slower. Not those on `MATCHPOD_OPS_PORT`.",
+        default="off",
+    )
     console: bool = setting(
         rules.flag("on", "off"),
         "Whether the service has a console for browsers, at `/console`; `matchpod console` prints a link to log in.",

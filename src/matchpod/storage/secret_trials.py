@@ -37,7 +37,7 @@ async def begin(db: Database, region: str, secret: str, trial: str, *, places: i
     return bool(rows)
 
 
-async def reject(db: Database, region: str, secret: str, trial: str, now_ms: int) -> None:
+async def reject(db: Database, region: str, secret: str, trial: str, *, now_ms: int) -> None:
     """Keep the place of a trial whose server rejected the secret, and forget secrets that were replaced long ago."""
     about = {"region": region, "secret": secret}
     await db.write(

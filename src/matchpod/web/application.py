@@ -15,13 +15,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from matchpod.core.errors import MatchpodError, UnavailableError
+from matchpod.core.trace_context import TRACEPARENT
 from matchpod.service.access.rate_limit import FairPacer, RateLimiter
 from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.ingest.urls import LOGS_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.operations.readiness import ReadinessState
+from matchpod.service.telemetry.log_context import begin_work
 from matchpod.service.telemetry.metrics import HttpMetrics
 from matchpod.service.telemetry.prometheus import RenderedMetrics
+from matchpod.web.access_log import fields_of, is_logged
 from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
@@ -46,7 +49,7 @@ from matchpod.web.request_turns import NO_KEY, RequestTurn, queue_of
 from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.server_reads import ServerReads
-from matchpod.web.services import Services
+from matchpod.web.services import AccessLog, Services
 
 UNKNOWN_ROUTE = "unknown"
 """The metric label for requests to unknown paths: the paths themselves are chosen by the client."""
@@ -129,11 +132,17 @@ class Application:
         _preset(metrics, endpoints)
         self._stream_pace = stream_pace
         self._stream_access = StreamAccess(stream_pace.check_s)
+        self._access_log = site.services.access_log
         self._get_server = next((endpoint for endpoint in endpoints if endpoint.handler is get_server), None)
 
     @property
     def direct_routes(self) -> Sequence[DirectRoute]:
-        """What game servers post, which is answered without a task and a request id: it is most of all requests."""
+        """What game servers post, which is answered without a task and a request id: it is most of all requests.
+
+        Nothing if each has a line in the access log.
+        """
+        if self._access_log is AccessLog.ALL:
+            return ()
         ingest = self._site.services.ingest
         return (
             self._direct_route(LOGS_PATH, ingest.take_log),
@@ -161,9 +170,12 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """Polls of a server, which are most requests of callers; None if this application has no such endpoint."""
+        """Polls of a server, which are most requests of callers; None if the application has to answer them.
+
+        It has no such endpoint, or each has a line in the access log.
+        """
         endpoint = self._get_server
-        if endpoint is None:
+        if endpoint is None or is_logged(self._access_log, endpoint):
             return None
         reads = ServerReads(
             self._site.services,
@@ -189,10 +201,12 @@ class Application:
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
         turn = RequestTurn(self._site.services.fair_turns, scope, self._metrics.waiting)
         call = Call(scope=scope, receive=receive, turn=turn)
+        begin_work(request_id=request_id, traceparent=call.header(TRACEPARENT.encode()))
         try:
             response = await self._respond(call, request_id)
         except ClientDisconnectedError:
-            _log.debug("client disconnected", extra={"request_id": request_id, "route": _labels(call)[0]})
+            route, method = _labels(call)
+            self._log_request(call, route, method, None, duration_s=self._monotonic() - started, request_id=request_id)
             return
         finally:
             turn.end()
@@ -200,16 +214,16 @@ class Application:
         cors = () if method == OPTIONS else self._cors.headers(scope, call.endpoint)
         if isinstance(response, EventStream):
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
-            self._record(route, method, 200, started=started, request_id=request_id)
+            self._record(route, method, 200, started=started, request_id=request_id, call=call)
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
         if isinstance(response, PartedResponse):
-            self._record(route, method, 200, started=started, request_id=request_id)
+            self._record(route, method, 200, started=started, request_id=request_id, call=call)
             response = msgspec.structs.replace(response, parts=turn.parts(response.parts))
             await send_parts(response, scope, send, more_headers=((b"x-request-id", request_id.encode()), *cors))
             return
         await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
-        self._record(route, method, response.status, started=started, request_id=request_id)
+        self._record(route, method, response.status, started=started, request_id=request_id, call=call)
 
     async def _respond(self, call: Call, request_id: str) -> Answer:
         """Return the response, which is made in the turn of the request."""
@@ -298,21 +312,24 @@ class Application:
         answer = await endpoint.handler(self._site, call)
         return await begin(answer) if isinstance(answer, PartedResponse) else answer
 
-    def _record(self, route: str, method: str, status: int, *, started: float, request_id: str) -> None:
+    def _record(
+        self, route: str, method: str, status: int, *, started: float, request_id: str, call: Call | None = None
+    ) -> None:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        if _log.isEnabledFor(logging.DEBUG):
-            _log.debug(
-                "request",
-                extra={
-                    "request_id": request_id,
-                    "route": route,
-                    "method": method,
-                    "status": status,
-                    "duration_ms": round(duration_s * 1000, 3),
-                },
-            )
+        self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
+
+    def _log_request(
+        self, call: Call | None, route: str, method: str, status: int | None, *, duration_s: float, request_id: str
+    ) -> None:
+        """Log a request, for the access log or for debugging; `status` is None if its client disconnected before."""
+        is_access = call is not None and is_logged(self._access_log, call.endpoint)
+        level = logging.INFO if is_access else logging.DEBUG
+        if _log.isEnabledFor(level):
+            about = {"request_id": request_id, "route": route, "method": method if call is None else call.method}
+            measured = {"status": status, "duration_ms": round(duration_s * 1000, 3)}
+            _log.log(level, "request", extra={**about, **measured, **({} if call is None else fields_of(call))})
 
 
 def _labels(call: Call) -> tuple[str, str]:

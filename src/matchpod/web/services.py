@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -25,6 +26,15 @@ from matchpod.service.telemetry.prometheus import Registry
 
 METRICS_WAIT_S: Final = 2.0
 """How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+
+
+class AccessLog(StrEnum):
+    """Which requests have a line in the log."""
+
+    OFF = "off"
+    ON = "on"
+    """All but those of game servers."""
+    ALL = "all"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,4 +67,5 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may read the API; `*` stands for all."""
+    access_log: AccessLog = AccessLog.OFF
     version: str

@@ -67,8 +67,8 @@ async def test_start_fails_with_one_sentence_per_fault_of_the_settings(tmp_path:
         (tmp_path / "broken").write_text("clusters: [")
         regions = (
             agones_region("context", good, secret, context="nowhere"),
-            agones_region("secret", good, tmp_path / "missing"),
-            agones_region("short", good, tmp_path / "short"),
+            agones_region("secret", good, tmp_path / "missing", fleet="cs2-secret"),
+            agones_region("short", good, tmp_path / "short", fleet="cs2-short"),
             agones_region("file", tmp_path / "missing", secret),
             agones_region("broken", tmp_path / "broken", secret),
             agones_region("fleet", good, secret, fleet="cs2-us"),

@@ -233,6 +233,17 @@ def test_loggers_write_from_the_log_level_up_except_noise_of_libraries() -> None
 
 
 @pytest.mark.usefixtures("loggers")
+def test_json_lines_have_the_fields_of_their_context() -> None:
+    stream, ids = io.StringIO(), {"request_id": "req_1", "trace_id": "abc"}
+    set_up_logging(log_format="json", log_level="info", stream=stream, context=lambda: ids)
+    logging.getLogger("matchpod").info("first")
+    logging.getLogger("matchpod").info("second", extra={"request_id": "req_2"})
+    first, second = map(parse, stream.getvalue().splitlines())
+    assert (first["request_id"], first["trace_id"]) == ("req_1", "abc")
+    assert (second["request_id"], second["trace_id"]) == ("req_2", "abc")
+
+
+@pytest.mark.usefixtures("loggers")
 def test_setting_up_twice_writes_each_record_once() -> None:
     set_up_logging(log_format="human", log_level="error", stream=io.StringIO())
     stream = io.StringIO()

@@ -71,14 +71,15 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
         password = read_password(options.password_file) if options.password_file else ""
         server = retry(lambda: read_gameserver(timing.request_s), "the Agones SDK", options.sdk_timeout, timing.retry_s)
         port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
+        address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
+        game = GameProcess(options, address, password, timing)
+        game.begin_health()  # a slow disk is no reason to replace the server
         own = _make_instance(options, server.name)
         cfg_dir = options.cfg_dir or (own.cfg_dir if own else "")
         if cfg_dir:
             cfg = write_cfg(cfg_dir, server.name, password)
         values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
         command = expand_command(template, {**values, "game": own.game if own else ""})
-        address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
-        game = GameProcess(options, address, password, timing)
         return game.run(command, own.enter(command) if own else {})
     finally:
         with suppress(OSError):
@@ -90,9 +91,9 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
 def _make_instance(options: Options, name: str) -> instance.Instance | None:
     if not options.install_dir:
         return None
-    removed, _ = instance.remove_unused(options.instances_dir, POD_OWNER)
-    if removed:
-        log("INFO", "folders of ended game servers removed", folders=" ".join(removed))
+    for folder, state in instance.remove_unused(options.instances_dir, POD_OWNER).items():
+        if state == instance.REMOVED:
+            log("INFO", "folder of an ended game server removed", folder=folder)
     addons = tuple(filter(None, options.addons.split(",")))
     own = instance.build(
         instance.Plan(options.install_dir, options.instances_dir, POD_OWNER, name, addons, options.steamclient)

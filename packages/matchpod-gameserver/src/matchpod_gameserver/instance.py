@@ -38,6 +38,7 @@ LEFT_OUT = frozenset(
 
 MAX_COPIED_BYTES = 1024 * 1024  # of a file right in CSGO: small ones are lists and settings, large ones are game data
 IN_USE = -1  # instead of a lock
+REMOVED, USED, FORBIDDEN = "removed", "in use", "of another user"
 FICLONE = 0x40049409  # shares the blocks of a file, on file systems that can
 
 _LEFT_OUT_FILE = re.compile(r".*\.dem|(backup|matchzy)_.*\.(txt|json)")
@@ -116,30 +117,35 @@ def build(plan: Plan) -> Instance:
     return instance
 
 
-def remove_unused(instances_dir: str, owner: str, name: str = "") -> tuple[list[str], list[str]]:
-    """Remove the instances of this owner, or the one with this name; return those removed, and those in use."""
-    removed, used, instances_dir = [], [], os.path.realpath(instances_dir)
+def remove_unused(instances_dir: str, owner: str, name: str = "") -> dict[str, str]:
+    """Remove the instances of this owner, or the one with this name; return what became of each that was found."""
+    found, instances_dir = {}, os.path.realpath(instances_dir)
     try:
         names = sorted(os.listdir(instances_dir))
     except FileNotFoundError:
-        return [], []
-    for found in names:
-        if found != f"{owner}.{name}" if name else not found.startswith(f"{owner}."):
-            continue
-        path = os.path.join(instances_dir, found)
+        return {}
+    for folder in names:
+        if folder == f"{owner}.{name}" if name else folder.startswith(f"{owner}."):
+            state = _remove_if_unused(os.path.join(instances_dir, folder))
+            if state:
+                found[folder] = state
+    return found
+
+
+def _remove_if_unused(path: str) -> str:
+    try:
         lock = _lock(path)
-        if lock is None:
-            continue
-        try:
-            if lock == IN_USE or _has_process(path):
-                used.append(found)
-            else:
-                _remove_tree(path)
-                removed.append(found)
-        finally:
-            if lock != IN_USE:
-                os.close(lock)
-    return removed, used
+    except PermissionError:
+        return FORBIDDEN
+    if lock is None or lock == IN_USE:
+        return "" if lock is None else USED
+    try:
+        if _has_process(path):
+            return USED
+        _remove_tree(path)
+        return REMOVED
+    finally:
+        os.close(lock)
 
 
 def with_metamod(gameinfo: bytes) -> bytes:
@@ -280,8 +286,6 @@ def _lock(path: str) -> int | None:
     """Lock a folder and return the lock; IN_USE if another process has it, None if there is no such folder."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except PermissionError:  # it belongs to another user
-        return IN_USE
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

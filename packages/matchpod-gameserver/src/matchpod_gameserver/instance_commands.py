@@ -34,14 +34,15 @@ def remove_instances(arguments: Sequence[str]) -> int:
     options, _ = parse_instance_arguments(REMOVE_INSTANCES, arguments, os.environ)
     log.format = options.log_format
     try:
-        removed, used = instance.remove_unused(options.instances_dir, options.owner, options.name)
+        found = instance.remove_unused(options.instances_dir, options.owner, options.name)
     except OSError as exc:
         raise FatalError(f"a folder in {options.instances_dir} cannot be removed: {exc}") from exc
-    for name in removed:
-        log("INFO", "folder of an ended game server removed", folder=name)
-    for name in used:
-        log("WARN", "folder is in use, or of another user, and was not removed", folder=name)
-    return 1 if options.name and used else 0
+    for folder, state in found.items():
+        if state == instance.REMOVED:
+            log("INFO", "folder of an ended game server removed", folder=folder)
+        elif state == instance.FORBIDDEN or options.name:  # running servers are usual
+            log("WARN", "folder of a game server not removed", folder=folder, reason=state)
+    return 1 if options.name and instance.REMOVED not in found.values() and found else 0
 
 
 def _become(options: InstanceOptions, template: Sequence[str]) -> NoReturn:

@@ -73,6 +73,7 @@ class AgonesFleet:
         client: KubernetesClient,
         consoles: ports.Consoles,
         on_password: Callable[[Fit], None] = lambda _: None,
+        *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
         """`on_password` is called for each allocated server, with the secret that its password follows from.
@@ -84,7 +85,7 @@ class AgonesFleet:
         self._allocations = Allocations(client, options)
         self._cache = ServerCache(options, self._allocations.notice)
         self._allocations.cache = self._cache
-        self._passwords = Passwords(options, consoles, self._cache, on_password, trials)
+        self._passwords = Passwords(options, consoles, self._cache, on_password, trials=trials)
         self._is_following = False
         self._is_reviewed = False
 

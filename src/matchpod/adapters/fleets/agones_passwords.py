@@ -58,6 +58,7 @@ class Passwords:
         consoles: Consoles,
         cache: ServerCache,
         on_password: Callable[[Fit], None],
+        *,
         trials: SecretTrials | None = None,
     ) -> None:
         """`on_password` is called for each allocated server, with the secret that its password follows from."""

@@ -135,7 +135,7 @@ class InstanceFolders:
         try:
             entry: Mapping[str, Any] = json.loads(line)
             level = logging.INFO if entry["level"] == "INFO" else logging.WARNING
-            extra = {"folder": entry.get("folder", str(self._options.instances_dir))}
+            extra = {name: entry[name] for name in ("folder", "reason") if name in entry}
             _log.log(level, "%s", entry["message"], extra=extra)
         except (ValueError, KeyError, TypeError):
             _log.warning("folders of servers not removed", extra={"error": line.decode(errors="replace")})

@@ -23,6 +23,7 @@ from matchpod.core.fair_shares import FairShares, Receiver
 from matchpod.core.trace_context import TRACEPARENT, TraceContext
 from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.telemetry.log_context import begin_work
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organizations, outbox, servers
@@ -240,6 +241,7 @@ class CallbackDispatcher:
             read = partial(servers.callback_terms, self._db, row.server_id)
             terms = await self._retry_while_unavailable(read)
             context = None if terms is None else self._spans.callback_context(row, terms.settings)
+            begin_work(traceparent=None if context is None else context.header)
             request = await self._request(row, terms, context)
             began_ms = self._clock.now_ms()
             # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.

@@ -23,7 +23,7 @@ class StoredTrials:
         return trial if is_begun else None
 
     async def reject(self, secret: str, trial: str) -> None:
-        await secret_trials.reject(self._db, self._region, secret, trial, self._clock.now_ms())
+        await secret_trials.reject(self._db, self._region, secret, trial, now_ms=self._clock.now_ms())
 
     async def accept(self, secret: str, trial: str | None) -> None:
         await secret_trials.accept(self._db, self._region, secret, trial)

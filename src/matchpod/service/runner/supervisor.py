@@ -30,6 +30,7 @@ from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
+from matchpod.service.telemetry.log_context import begin_work
 from matchpod.storage import heartbeats, match_actions, resting_slots, servers, waiting_matches
 from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_in
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
@@ -344,6 +345,8 @@ class Supervisor:
     async def _drive(self, lease: Lease, after: asyncio.Task[None] | None) -> None:
         """Drive a match once the task before has stopped."""
         row = lease.row
+        context = self._deps.spans.context_of(row)
+        begin_work(traceparent=None if context is None else context.header)
         try:
             if after is not None and (await asyncio.wait({after}, timeout=self._intervals.stop_s))[1]:
                 _log.error("task of a match does not stop", extra={"server_id": row.id, "phase": row.phase})

@@ -61,6 +61,11 @@ class MatchSpans:
                 )
             )
 
+    def context_of(self, row: ServerRow) -> TraceContext | None:
+        """Return the trace of a match: without spans of our own, only that of its caller."""
+        caller = context_in(row.settings)
+        return caller if self._export is None else match_context(row.id, caller)
+
     def callback_context(self, row: CallbackRow, settings: bytes) -> TraceContext | None:
         """Return what an attempt to deliver a callback tells its receiver, given the settings of the match.
 

@@ -1,0 +1,51 @@
+"""Say which request or match a task works for, so that each of its log lines has the ids.
+
+Other tasks that it starts do not inherit them: some of these live longer, and work for others too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Final
+
+import msgspec
+
+from matchpod.core.trace_context import read_traceparent
+
+
+class _Work(msgspec.Struct, frozen=True):
+    """What a task works for; `traceparent` is the header of a caller, which may be invalid."""
+
+    task: weakref.ref[asyncio.Task[object]]
+    request_id: str | None
+    traceparent: str | None
+
+
+_WORK: Final[ContextVar[_Work | None]] = ContextVar("work", default=None)
+
+
+def begin_work(*, request_id: str | None = None, traceparent: str | None = None) -> None:
+    """Note what the current task works for from now on."""
+    task = asyncio.current_task()
+    if task is not None:
+        _WORK.set(_Work(weakref.ref(task), request_id, traceparent))
+
+
+def log_fields() -> Mapping[str, str]:
+    """Return the ids of the current task's work: `request_id` and `trace_id`, as far as it has them."""
+    work = _WORK.get()
+    if work is None or work.task() is not _current_task():
+        return {}
+    context = read_traceparent(work.traceparent)
+    found = {"request_id": work.request_id, "trace_id": None if context is None else context.trace_id}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _current_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # another thread
+        return None
