@@ -9,8 +9,8 @@ Meanwhile, streams of some matches are read, to see how old their events are; th
 end beside the others, to see when their callbacks leave.
 
 With `--against`, both services run beside each other on the same core, each with its own farm of the same seeds, so
-that what disturbs one also disturbs the other. With `--segments`, what servers send arrives in segments of 1,460 bytes,
-and each body after its head, as on a real network. With `--database both`, one service uses SQLite and one PostgreSQL, whose
+that what disturbs one also disturbs the other. With `--way segments`, what servers send arrives in segments of 1,460
+bytes, and each body after its head, as on a real network; with `--way nginx`, through a proxy. With `--database both`, one service uses SQLite and one PostgreSQL, whose
 processes may use all cores.
 """
 
@@ -49,7 +49,7 @@ from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.latency_relay import CallbackReceiver
 from tests.bench.pinned_process import cores
-from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, game_settings
+from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, Way, game_settings
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -258,7 +258,7 @@ class Postgres:
 
 
 async def measure(
-    folder: Path, compared: Sequence[tuple[str, Checkout, bool]], *, servers: int, seconds: float, segments: bool
+    folder: Path, compared: Sequence[tuple[str, Checkout, bool]], *, servers: int, seconds: float, way: Way
 ) -> list[Subject]:
     """Measure services beside each other: each has a label, a checkout, and PostgreSQL or not."""
     subjects: list[Subject] = []
@@ -269,9 +269,7 @@ async def measure(
             # Not in the data folder of the service, which others than its owner cannot enter.
             postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
             database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url, "MATCHPOD_SECRET_KEY": KEY}
-            site = Site(
-                folder / label, servers + ENDING, speed=1.0, checkout=checkout, environment=database, segments=segments
-            )
+            site = Site(folder / label, servers + ENDING, speed=1.0, checkout=checkout, environment=database, way=way)
             subjects.append(Subject(label, site, postgres))
             site.begin()
             subjects[-1].idle_mb = site.service.resident_mb()
@@ -375,11 +373,9 @@ def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, 
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        subjects = uvloop.run(
-            measure(Path(name), compared, servers=servers, seconds=given.seconds, segments=given.segments)
-        )
+        subjects = uvloop.run(measure(Path(name), compared, servers=servers, seconds=given.seconds, way=given.way))
     print(
-        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}; "
+        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}, way: {given.way}; "
         f"Python {platform.python_version()}\n{machine.text()}"
     )
     print_figures(subjects, servers)
@@ -398,7 +394,7 @@ def main() -> None:
     parser.add_argument("--servers", type=counts, default=SERVERS, help="one or more numbers, such as 100,300")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
-    parser.add_argument("--segments", action="store_true", help="send bodies after their heads, in small segments")
+    parser.add_argument("--way", type=Way, choices=Way, default=Way.DIRECT, help="how posts reach the service")
     parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
     if len(cores()) < 2:

@@ -13,6 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import msgspec
 from matchpod.service.identity.identifiers import map_id
 from tests.bench.checkouts import THIS, Checkout
 from tests.bench.http_load import send_request
-from tests.bench.pinned_process import PinnedProcess, cores
+from tests.bench.pinned_process import PinnedProcess, cores, free_port
 from tests.bench.watched_service import PUBLICATIONS, SAMPLES
 from tests.first_key import first_key
 
@@ -37,6 +38,27 @@ MINUTES_PER_TEN_ROUNDS = 9
 
 RELAYED = "port"
 """The file with the port of the service, for its relay."""
+_NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/bodies;
+  proxy_temp_path {folder}/proxied;
+  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{upstream}; }} }}
+}}
+"""
+
+
+class Way(StrEnum):
+    """How what game servers send reaches the service."""
+
+    DIRECT = "direct"
+    SEGMENTS = "segments"
+    """In segments of 1,460 bytes, bodies after their heads, as on a real network."""
+    NGINX = "nginx"
+    """Through nginx, with its usual HTTP/1.0 to the service."""
+
+
 FARM_SERVERS = 150
 """Maximum servers of a process: one with more is slow to post, and its delay would be measured."""
 
@@ -165,7 +187,7 @@ class Site:
         is_sampled: bool = False,
         checkout: Checkout | None = None,
         environment: Mapping[str, str] | None = None,
-        segments: bool = False,
+        way: Way = Way.DIRECT,
     ) -> None:
         """A service of a given `checkout` runs unchanged: its publications are not recorded."""
         self.folder = folder
@@ -180,6 +202,7 @@ class Site:
             for number, count in enumerate(_farm_sizes(servers))
         ]
         self.relay: MeasuredProcess | None = None
+        self._nginx_port: int | None = None
         self.publications = folder / "publications.txt"
         self.samples = folder / "samples.txt"
         try:
@@ -189,9 +212,12 @@ class Site:
                 settings[SAMPLES] = str(self.samples)
             # Run as a module, so that `tests` is importable from the checkout.
             program = [sys.executable, "-m", "tests.bench.watched_service"]
-            if segments:
+            if way is Way.SEGMENTS:
                 self.relay = self._start_relay()
                 settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self.relay.wait_for(_LISTENING.pattern, START_S)}"
+            if way is Way.NGINX:
+                self._nginx_port = free_port()
+                settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self._nginx_port}"
             if checkout is not None:
                 program = [checkout.python, "-m", "matchpod", "serve"]
             self.service = MeasuredProcess(
@@ -209,6 +235,8 @@ class Site:
         self.port = int(self.service.wait_for(r"listening.*http://127\.0\.0\.1:(\d+)", START_S))
         self.key = first_key(self.folder) or ""
         (self.folder / RELAYED).write_text(str(self.port))
+        if self._nginx_port is not None:
+            self.relay = self._start_nginx(self._nginx_port)
 
     def end(self) -> None:
         """Stop both processes."""
@@ -218,6 +246,11 @@ class Site:
     def _start_relay(self) -> MeasuredProcess:
         program = [sys.executable, "-m", "tests.bench.segment_relay", str(self.folder / RELAYED)]
         return MeasuredProcess(program, self.folder / "relay.log", on=cores()[1:], cwd=THIS)
+
+    def _start_nginx(self, port: int) -> MeasuredProcess:
+        config = self.folder / "nginx.conf"
+        config.write_text(_NGINX.format(folder=self.folder, port=port, upstream=self.port))
+        return MeasuredProcess(["nginx", "-c", str(config)], self.folder / "nginx.log", on=cores()[1:])
 
     def _end_farms(self) -> None:
         if self.relay is not None:

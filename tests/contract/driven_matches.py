@@ -26,6 +26,7 @@ from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold_turns import FoldTurns
+from matchpod.service.match_log.held_answers import hold_s
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.suspects import Suspects
@@ -149,6 +150,7 @@ class Process:
         clock: ShiftedClock,
         speed: float = SPEED,
         quota_bytes: int | None = None,
+        distance_of: Callable[[int], float] = hold_s,
         **changed: object,
     ) -> None:
         self.base = f"http://{name}.example"
@@ -167,7 +169,7 @@ class Process:
             vault=VAULT,
             regions=Regions(regions, self.db),
             live=self.live,
-            log_writer=LogWriter(self.db, self.live, turns),
+            log_writer=LogWriter(self.db, self.live, turns, distance_of=distance_of),
             streams=Streams(db=self.db, live=self.live, metrics=metrics),
             consoles=region,
             turns=turns,
@@ -226,6 +228,8 @@ class World:
         self.region = region
         self.quota_bytes: int | None = None
         """What a server of a match may store, for processes that are started from now on."""
+        self.distance_of: Callable[[int], float] = hold_s
+        """How long they hold answers to a server, by their number of matches."""
         self.processes: list[Process] = []
 
     def start(self, name: str = "one", **changed: object) -> Process:
@@ -237,6 +241,7 @@ class World:
             clock=self.clock,
             speed=self.speed,
             quota_bytes=self.quota_bytes,
+            distance_of=self.distance_of,
             **changed,
         )
         self.processes.append(process)

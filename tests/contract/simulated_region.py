@@ -167,6 +167,8 @@ class SimulatedServer:
                         receipt = await ingest.store_log(token, headers, request.body)
                         is_stored = receipt is Receipt.STORED
                     status = 200 if is_stored else 410
+                if self._region.ingest_at(request.url) is not ingest:
+                    status = 503  # the process was killed before it answered
             stream.handle_response(listener, status)
 
 

@@ -36,6 +36,14 @@ async def test_a_group_continues_where_single_entries_ended(db: Database) -> Non
     assert await append_group(db, []) == []
 
 
+async def test_several_entries_of_a_server_in_a_group_are_numbered_in_order(db: Database) -> None:
+    await append_group(db, group(("srv_1", b"one"), ("srv_2", b"one")))
+    posts = (("srv_2", b"2"), ("srv_1", b"two"), ("srv_3", b"1"), ("srv_2", b"33"), ("srv_1", b"3"), ("srv_2", b"444"))
+    assert await append_group(db, group(*posts)) == [(2, 4), (2, 6), (1, 1), (3, 6), (3, 7), (4, 9)]
+    assert await bodies(db, "srv_2") == [(1, b"one"), (2, b"2"), (3, b"33"), (4, b"444")]
+    assert [await raw_log.head(db, f"srv_{number}") for number in (1, 2, 3)] == [(3, 7), (4, 9), (1, 1)]
+
+
 async def test_processes_append_to_the_same_servers_without_gaps_or_deadlocks(replicas: Replicas) -> None:
     names = [f"srv_{number}" for number in range(20)]
 
@@ -144,4 +152,4 @@ async def test_no_post_waits_for_a_shared_database_that_became_unavailable_meanw
 def _servers_of(statement: Statement) -> Sequence[object]:
     """Return the servers whose entries a statement stores."""
     together = statement.params.get("server_ids")
-    return together if isinstance(together, list) else [statement.params["server_id"]]
+    return together if isinstance(together, list) else [statement.params.get("server_id")]

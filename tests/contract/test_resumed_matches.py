@@ -276,3 +276,23 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
         world.clock.ahead_ms += LEASE_MS
         assert_same_match(callback_fields(await world.outcome()), expected)
         assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
+
+
+@databases.on_both
+async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        world.distance_of = lambda _: 3_600.0
+        dead = world.start("dead")
+        await world.create()
+
+        def is_held() -> bool:
+            live = dead.live.get("srv_1")
+            return live is not None and live.held_until is not None
+
+        await world.until(is_held, "a post is stored, applied and not answered")
+        await dead.kill()
+        world.distance_of = lambda _: 0.0
+        world.start("successor")
+        world.clock.ahead_ms += LEASE_MS
+        assert_same_match(callback_fields(await world.outcome()), expected)

@@ -577,6 +577,11 @@ def test_every_setting_can_be_reached() -> None:
 # --- what is rejected -------------------------------------------------------------------------------------------------
 
 
+def static(address: str) -> dict[str, Any]:
+    """Values with a server at this address."""
+    return {"regions": [{"code": "eu", "kind": "static", "servers": [{"address": address, "rcon_password": "p"}]}]}
+
+
 def faults(values: dict[str, Any]) -> list[str]:
     """The faults that the schema finds in values, merged with the defaults as helm does."""
     return [
@@ -616,6 +621,8 @@ def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         ({"regions": [{"code": "eu", "kind": "process", "options": {"prots": "1-2"}}]}, "regions.0.options"),
         ({"regions": [{"code": "EU", "kind": "process"}]}, "regions.0.code"),
         ({"regions": [{"code": "eu", "kind": "static"}]}, "regions.0"),
+        (static("::1:27015"), "regions.0.servers.0.address"),
+        (static("cs1.example.org"), "regions.0.servers.0.address"),
         ({"regions": [{"code": "eu", "kind": "process", "secret": "a"}]}, "regions.0"),
     ],
 )  # fmt: skip

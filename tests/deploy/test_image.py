@@ -20,6 +20,9 @@ from scripts import build_image
 from tests.deploy.tools import find_tool
 from tests.first_key import first_key
 
+pytestmark = pytest.mark.timeout(1800)
+"""Two root file systems of Debian are made from a mirror: a busy machine needs longer than the limit of other tests."""
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILES = sorted((ROOT / "deploy/image").glob("*Dockerfile"))
 TOKEN_SCRIPT = ROOT / "deploy/image/start_with_token.sh"
@@ -105,7 +108,7 @@ def test_every_game_server_of_a_machine_has_a_login_token_of_its_own(tmp_path: P
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Build both images from nothing; the base is Debian."""
+    """Build all images from nothing; the bases are Debian 12 and 11."""
     missing = [name for name in ("buildah", "mmdebstrap", "unshare") if not shutil.which(name)]
     if missing or os.geteuid() != 0:
         pytest.skip(f"building images needs root, and {', '.join(missing) or 'all programs are there'}")

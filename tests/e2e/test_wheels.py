@@ -172,7 +172,8 @@ def test_entry_point_of_images_works_on_the_oldest_python(wheels: Mapping[str, P
     shutil.copytree(FOLDERS["matchpod-gameserver"] / "gameserver_tests", tests)
     done = environment.run(environment.program("matchpod-gameserver"), "--help")
     assert (done.returncode, done.stdout[:27]) == (0, "usage: matchpod-gameserver ")
-    done = environment.run(environment.program("python"), "-m", "pytest", "-q", "-W", "error", str(tests))
+    options = ("-q", "-W", "error", "-o", f"pythonpath={tests.parent}")
+    done = environment.run(environment.program("python"), "-m", "pytest", *options, str(tests))
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 

@@ -77,9 +77,11 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_end(self, score: tuple[int, int]) -> bool:
         """True if the round after this score may end the map; in overtime, any."""
-        if self.max_rounds is None or self.may_end_anytime or sum(score) >= self.max_rounds:
+        rounds = sum(score)
+        if self.max_rounds is None or self.may_end_anytime or rounds >= self.max_rounds:
             return True
-        return bool(self.ends_after(score))
+        is_early = max(score) < self.max_rounds // 2 and rounds < self.max_rounds - 1
+        return not is_early and bool(self.ends_after(score))
 
     def is_break_after(self, score: tuple[int, int]) -> bool:
         """True if the teams change sides, or overtime begins, after the round with this score."""

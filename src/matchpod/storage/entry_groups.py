@@ -1,5 +1,5 @@
 """Append the entries of many servers in one transaction. With PostgreSQL it is one statement: a single round trip, and
-no process that is frozen in between can keep the servers' rows locked.
+no process that is frozen in between can keep the servers' rows locked. With SQLite, one statement gives all numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Statement, Value
 from matchpod.storage import raw_log
 from matchpod.storage.announcements import CHANNEL
 from matchpod.storage.rows import write_one
@@ -55,6 +55,19 @@ WITH lock_limit AS MATERIALIZED (
 SELECT server_id, seq, bytes FROM heads WHERE (SELECT COUNT(*) FROM announced) >= 0
 """
 
+_GROW_SQLITE: Final = """
+INSERT INTO raw_log_heads (server_id, seq, bytes)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
+FROM json_each(:grown) WHERE true
+ON CONFLICT (server_id) DO UPDATE
+SET seq = raw_log_heads.seq + excluded.seq, bytes = raw_log_heads.bytes + excluded.bytes
+RETURNING server_id, seq, bytes
+"""
+_STORE_SQLITE: Final = """
+INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, attempt, is_compressed)
+SELECT server_id, seq - :later, :kind, :received_ms, :headers, :body, :attempt, 0
+FROM raw_log_heads WHERE server_id = :server_id
+"""
 
 NewRow = tuple[str, str, int, bytes, bytes, str]
 """An entry to be stored: its server, kind, time of receipt, headers, body and attempt."""
@@ -70,12 +83,18 @@ async def append_group(
     """
     if not group:
         return []
-    if not db.is_postgres:
-        appended = await db.write([statement for row in group for statement in _append(row)])
-        return [msgspec.convert(rows[0], tuple[int, int]) for rows in appended[::2]]
-    names = ("server_ids", "kinds", "received_ms", "headers", "bodies", "attempts")
-    columns = dict(zip(names, map(list, zip(*group, strict=True)), strict=True))
-    rows = await write_one(db, _APPEND, {**columns, "announced": list(announced), "lock_ms": str(lock_ms)})
+    if db.is_postgres:
+        names = ("server_ids", "kinds", "received_ms", "headers", "bodies", "attempts")
+        columns = dict(zip(names, map(list, zip(*group, strict=True)), strict=True))
+        rows = await write_one(db, _APPEND, {**columns, "announced": list(announced), "lock_ms": str(lock_ms)})
+    elif len(group) == 1:
+        ((server_id, kind, received_ms, headers, body, attempt),) = group
+        heads, _ = await db.write(
+            raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body, attempt=attempt)
+        )
+        rows = [(server_id, *heads[0])]
+    else:
+        rows = (await db.write(_statements(group)))[0]
     newest = {server_id: (seq, size) for server_id, seq, size in msgspec.convert(rows, list[tuple[str, int, int]])}
     numbers = []
     for server_id, *_, body, _ in reversed(group):
@@ -85,6 +104,22 @@ async def append_group(
     return numbers[::-1]
 
 
-def _append(row: NewRow) -> list[Statement]:
-    server_id, kind, received_ms, headers, body, attempt = row
-    return raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body, attempt=attempt)
+def _statements(group: Sequence[NewRow]) -> list[Statement]:
+    """The statements for SQLite; the first returns each server's newest number, and its bytes."""
+    grown: dict[str, tuple[int, int]] = {}
+    stores = []
+    for server_id, kind, received_ms, headers, body, attempt in reversed(group):
+        later, size = grown.get(server_id, (0, 0))
+        grown[server_id] = later + 1, size + len(body)
+        params: dict[str, Value] = {
+            "server_id": server_id,
+            "later": later,
+            "kind": kind,
+            "received_ms": received_ms,
+            "headers": headers,
+            "body": body,
+            "attempt": attempt,
+        }
+        stores.append(Statement(_STORE_SQLITE, params, must_change=True))
+    heads = msgspec.json.encode([(server_id, *of_server) for server_id, of_server in grown.items()]).decode()
+    return [Statement(_GROW_SQLITE, {"grown": heads}), *reversed(stores)]

@@ -15,7 +15,7 @@ import pytest
 from gameserver_tests.game_folder import METAMOD_LINE, fingerprint, make_installation
 from gameserver_tests.process.fake_sdk import NAME, FakeSdk
 from gameserver_tests.process.test_wrapper import STAND_IN, Place
-from gameserver_tests.process.wrapper_process import TIMEOUT_S, WRAPPER, free_ports, oldest_python, wait_until
+from gameserver_tests.process.wrapper_process import QUICK, TIMEOUT_S, WRAPPER, free_ports, oldest_python, wait_until
 
 CS2 = "{game}/bin/linuxsteamrt64/cs2"
 OWNER = ("--owner", "mp-1")
@@ -78,6 +78,30 @@ def test_folder_of_a_killed_server_is_removed_at_the_next_start_but_not_while_it
     third.wait_for("game server started")
     assert f"folder of an ended game server removed  folder=agones.{NAME}" in third.err
     assert third.stop() == 0
+    assert folders(place.folder) == []
+
+
+SLOWLY = (
+    *QUICK[:2],
+    "import os, time; from matchpod_gameserver import instance; build = instance.build\n"
+    "def wait(plan):\n    while not os.path.exists('go'): time.sleep(0.02)\n    return build(plan)\n"
+    f"instance.build = wait\n{QUICK[2]}",
+)
+"""The program on a slow disk: the folder is made when there is a file `go`."""
+
+
+def test_health_is_reported_while_the_folder_is_made_and_sigterm_ends_that(place: Place) -> None:
+    wrapper = place.start(*in_folder(place), start=SLOWLY)
+    wait_until(lambda: place.sdk.count("POST /health") >= 2, "health reported")
+    assert "game server started" not in wrapper.err
+    (place.folder / "go").touch()
+    place.wait_until_ready()
+    assert wrapper.stop() == 0
+    (place.folder / "go").unlink()
+    before = place.sdk.count("POST /health")
+    wrapper = place.start(*in_folder(place), start=SLOWLY)
+    wait_until(lambda: place.sdk.count("POST /health") > before, "health reported")
+    assert wrapper.stop() == 0
     assert folders(place.folder) == []
 
 

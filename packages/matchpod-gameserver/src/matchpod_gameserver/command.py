@@ -71,14 +71,15 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
         password = read_password(options.password_file) if options.password_file else ""
         server = retry(lambda: read_gameserver(timing.request_s), "the Agones SDK", options.sdk_timeout, timing.retry_s)
         port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
+        address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
+        game = GameProcess(options, address, password, timing)
+        game.begin_health()  # a slow disk is no reason to replace the server
         own = _make_instance(options, server.name)
         cfg_dir = options.cfg_dir or (own.cfg_dir if own else "")
         if cfg_dir:
             cfg = write_cfg(cfg_dir, server.name, password)
         values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
         command = expand_command(template, {**values, "game": own.game if own else ""})
-        address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
-        game = GameProcess(options, address, password, timing)
         return game.run(command, own.enter(command) if own else {})
     finally:
         with suppress(OSError):

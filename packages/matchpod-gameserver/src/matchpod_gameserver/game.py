@@ -60,6 +60,12 @@ class GameProcess:
         self._refused = 0
         self._is_authenticated = self._has_failed = self._has_reported = False
 
+    def begin_health(self) -> None:
+        """Report health from now on, until this program ends."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the main thread waits for them
+        threading.Thread(target=self._report_health, daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     def run(self, command: list[str], variables: Mapping[str, str]) -> int:
         """Run the game with these further variables to its end; return our exit code."""
         # Blocked signals wait until `sigtimedwait` returns them; threads inherit this, the game does not.
@@ -73,7 +79,7 @@ class GameProcess:
             raise FatalError(f"the program `{command[0]}` cannot be started: {exc.strerror}") from exc
         log("INFO", "game server started", pid=pid, port=self._address[1])
         watches = [self._watch_usage] if self._options.max_life or self._options.idle_exit else []
-        for task in (self._report_health, self._report_ready, *watches):
+        for task in (self._report_ready, *watches):
             threading.Thread(target=task, daemon=True).start()
         ended = self._wait(pid, float("inf"), ENDING)
         is_requested = ended is None

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, RowLockedError
-from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind, NewEntry, stored_entry
+from matchpod.service.match_log.entries import EntryKind, NewEntry, stored_entry
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.held_answers import TICK_S, HeldAnswers, hold_s
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
@@ -33,8 +33,8 @@ MAX_GROUP: Final = 1_000
 ANSWERS_AT_ONCE: Final = 50
 """Senders that are answered in one turn of the event loop: each takes some 50 µs."""
 
-ENDS: Final = (b"Round_End", b"Game Over", b"round_end", b"map_result", b"series_end")
-"""What the log and the plugin call the end of a round, a map or a series: it is not kept waiting."""
+REPORTED_ENDS: Final = (b"round_end", b"map_result", b"series_end")
+"""What the plugin calls the end of a round, a map or a series: it is not kept waiting."""
 
 Done = Callable[[int | DatabaseError], None]
 """Called with the bytes that the match has stored so far, or with the error: then the sender may be answered."""
@@ -91,7 +91,7 @@ class LogWriter:
         With `may_hold`, `done` is called when the answer is due, otherwise after the commit.
         """
         self._waiting.append(_Waiting(server_id, entries, done, may_hold))
-        if any(_may_end_round(entry) for entry in entries):
+        if _may_end_round(entries):
             self._begin()
         elif self._timer is None:
             loop = asyncio.get_running_loop()
@@ -263,5 +263,12 @@ def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:
     return new.kind == EntryKind.LOG and new.attempt in ("", live.fold.attempt)
 
 
-def _may_end_round(entry: NewEntry) -> bool:
-    return entry.kind in SENT_BY_SERVER and any(end in entry.body for end in ENDS)
+def _may_end_round(entries: Sequence[NewEntry]) -> bool:
+    for entry in entries:
+        body = entry.body
+        if entry.kind == EntryKind.LOG:
+            if b"Round_End" in body or b"Game Over" in body:
+                return True
+        elif entry.kind == EntryKind.REPORT and any(end in body for end in REPORTED_ENDS):
+            return True
+    return False

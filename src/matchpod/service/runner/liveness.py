@@ -205,7 +205,7 @@ class LivenessProbe:
     def _needs_list(self) -> bool:
         """True if the players are in doubt, and the console has not listed them, or after that a map could load.
 
-        In between, the log says who comes and goes, and nobody is taken to have left or entered before that time.
+        In between, the log says who comes and goes, and no player is taken to have left or entered before that time.
         """
         doubt_ms = self._match.presence.doubt_since_ms
         if doubt_ms is None or self._listed is None or self._listed[0] != doubt_ms:
