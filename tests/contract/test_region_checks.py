@@ -133,6 +133,14 @@ async def test_log_that_was_on_and_other_receivers_stay(db: Database) -> None:
         assert machine.stream.is_on
 
 
+async def test_address_is_removed_from_an_older_build_too(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        stream = running[0].machine.stream
+        stream.remove = lambda url: False  # type: ignore[method-assign]  # noqa: ARG005 - the signature of the method
+        assert (await region.check()).healthy
+        assert stream.listeners == []
+
+
 async def test_hibernating_server_is_woken_for_the_post_and_set_back(db: Database) -> None:
     options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
     async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
@@ -299,6 +307,21 @@ async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Da
         assert (await region.read()).state is CheckProgress.INTERRUPTED
         assert await region_checks.running_ids(db, region.clock.now_ms()) == set()
         assert (await region.check()).healthy
+
+
+async def test_request_that_came_too_early_for_the_service_is_not_run(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        await requested(region)
+        region.clock.ahead_ms += STALE_MS + 1
+        loop = asyncio.create_task(region.runs.run())
+        second = await requested(region)
+
+        async def is_done() -> bool:
+            return (await region.read()).state is CheckProgress.DONE
+
+        await until(is_done, "the second request is done")
+        loop.cancel()
+        assert (await region.read()).id == second
 
 
 async def test_unknown_region_is_not_found(db: Database) -> None:

@@ -87,10 +87,12 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        db, begun = self._deps.db, list[CheckRow]()
+        """Begin what was requested lately; whoever requested what is older no longer waits for it."""
+        db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
-            if row.state == region_checks.REQUESTED and self._regions.get(row.region) and row.region not in busy:
-                found = await region_checks.begin(db, row.region, self._deps.clock.now_ms())
+            is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)
+            if is_wanted and self._regions.get(row.region) and row.region not in busy:
+                found = await region_checks.begin(db, row.region, now_ms)
                 begun += [] if found is None else [found]
         return begun
 
