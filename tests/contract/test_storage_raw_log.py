@@ -11,10 +11,12 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseError, Row, Statement, Value
-from matchpod.storage import raw_log, unfinished
+from matchpod.storage import raw_log, servers, unfinished
+from matchpod.storage.entry_groups import append_group
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.match_histories import create_server
+from tests.server_rows import server_row
 
 harness = databases.harness
 
@@ -250,6 +252,25 @@ async def test_old_entries_are_pruned_except_those_of_matches_in_progress(db: Da
     assert await bodies(db, "srv_live") == [b"old", b"new"]
     assert await raw_log.prune(db, 101) == 1
     assert await append(db, "srv_done", b"numbering continues") == 3
+
+
+async def test_entries_of_a_match_are_kept_until_all_of_it_is_old(db: Database) -> None:
+    for name, ended_at_ms in (("srv_1", 100), ("srv_2", 99), ("srv_3", None)):
+        row = server_row(name, phase=ServerPhase.RELEASED)
+        await servers.create(db, msgspec.structs.replace(row, ended_at_ms=ended_at_ms), idempotency=None)
+        await append(db, name, b"old", received_ms=98)
+        await append(db, name, b"after the end", received_ms=101)
+    assert await raw_log.count_prunable(db, 100) == await raw_log.prune(db, 100) == 2
+    assert await bodies(db, "srv_1") == [b"old", b"after the end"]
+    assert await bodies(db, "srv_2") == await bodies(db, "srv_3") == [b"after the end"]
+
+
+async def test_more_matches_than_one_query_looks_at_are_pruned(db: Database) -> None:
+    names = [f"srv_{number:04}" for number in range(2 * raw_log.PRUNE_MATCHES + 1)]
+    await append_group(db, [(name, "log", 1 + number % 2, b"{}", b"x", "") for number, name in enumerate(names)])
+    assert await raw_log.count_prunable(db, 2) == await raw_log.prune(db, 2) == raw_log.PRUNE_MATCHES + 1
+    assert await bodies(db, names[-1]) == []
+    assert await bodies(db, names[1]) == [b"x"]
 
 
 async def test_more_entries_than_one_transaction_deletes_are_pruned(db: Database) -> None:

@@ -63,7 +63,10 @@ async def stored_data(db: Database) -> StoredData:
     """Return how much is stored, and since when; the times are read from indexes."""
     return StoredData(
         matches=await read_number(db, "SELECT COUNT(*) FROM servers"),
-        oldest_log_ms=await _oldest(db, "SELECT MIN(received_ms) FROM raw_log"),
+        oldest_log_ms=await _oldest(
+            db,  # ids begin with the time of creation
+            "SELECT MIN(received_ms) FROM raw_log WHERE server_id = (SELECT MIN(server_id) FROM raw_log)",
+        ),
         oldest_event_ms=await _oldest(db, "SELECT MIN(at_ms) FROM map_events"),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from matchpod.ports import Database, DuplicateError, NothingChangedError, Row, Statement, Value
 from matchpod.storage import log_blocks
 from matchpod.storage.log_blocks import LogColumns
-from matchpod.storage.rows import column_list, from_row, read_number, write_one
+from matchpod.storage.rows import column_list, from_row
 
 BLOCK_BYTES: Final = 512 * 1024
 """Size of the bodies at which a block is complete: large enough to compress to a tenth, and small enough to unpack for
@@ -29,6 +29,8 @@ PAGE_ENTRIES: Final = 200
 """Maximum entries that are read at a time to be merged."""
 PRUNE_ENTRIES: Final = 1_000
 """Maximum entries deleted per transaction: few enough that other writers hardly wait."""
+PRUNE_MATCHES: Final = 500
+"""Matches that are looked at per query for what is to be deleted."""
 
 _BLOCK: Final = "block"
 """The kind of a row that holds a block."""
@@ -39,11 +41,22 @@ the negative number of entries in a block, which follow each other."""
 _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """The columns of `RawEntry`, and `is_compressed`."""
 
-# Entries of any age are kept while their match is in progress: replaying it may need them.
-_OLD: Final = (
-    "FROM raw_log AS old WHERE old.received_ms < :before_ms AND NOT EXISTS ("
-    " SELECT 1 FROM servers WHERE servers.id = old.server_id AND servers.phase <> 'released')"
+# No index has the age of entries: it would be one more page to write for every post. The matches that have a log are
+# found one by one in the primary key, and their entries count if the match ended before that time; those without a
+# row of `servers` count too. A match in progress keeps entries of any age: replaying it may need them.
+_OLD: Final = """
+WITH RECURSIVE stored (id) AS (
+    SELECT MIN(server_id) FROM raw_log WHERE server_id > :after
+    UNION ALL
+    SELECT (SELECT MIN(server_id) FROM raw_log WHERE server_id > stored.id) FROM stored WHERE stored.id IS NOT NULL
 )
+SELECT id, CASE WHEN EXISTS (
+    SELECT 1 FROM servers WHERE servers.id = stored.id AND (phase <> 'released' OR ended_at_ms >= :before_ms)
+) THEN 0 ELSE (
+    SELECT COUNT(*) FROM raw_log WHERE server_id = stored.id AND received_ms < :before_ms
+) END
+FROM stored WHERE id IS NOT NULL LIMIT :limit
+"""
 
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,20 +184,42 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete entries older than a time, except those of matches in progress; return how many."""
-    old = f"SELECT old.server_id, old.seq {_OLD} LIMIT :limit"
-    delete = f"DELETE FROM raw_log WHERE (server_id, seq) IN ({old}) RETURNING seq"
+    """Delete the entries that are older than a time, of matches that ended before it; return how many."""
+    delete = (
+        "DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT server_id, seq FROM raw_log"
+        " WHERE server_id = :server_id AND received_ms < :before_ms ORDER BY seq LIMIT :limit) RETURNING seq"
+    )
     deleted = 0
-    while True:
-        rows = await write_one(db, delete, {"before_ms": before_ms, "limit": PRUNE_ENTRIES})
-        deleted += len(rows)
-        if len(rows) < PRUNE_ENTRIES:
-            return deleted
+    async for old in _old_entries(db, before_ms):
+        while old:
+            statements, room = [], PRUNE_ENTRIES
+            while old and room:
+                server_id, count = old.pop()
+                limit = min(count, room)
+                params: dict[str, Value] = {"server_id": server_id, "before_ms": before_ms, "limit": limit}
+                statements.append(Statement(delete, params))
+                room -= limit
+                if count > limit:
+                    old.append((server_id, count - limit))
+            deleted += sum(map(len, await db.write(statements)))
+    return deleted
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
     """Return how many entries `prune` would delete."""
-    return await read_number(db, f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
+    return sum([count async for old in _old_entries(db, before_ms) for _, count in old])
+
+
+async def _old_entries(db: Database, before_ms: int) -> AsyncIterator[list[tuple[str, int]]]:
+    """Yield how many entries are to be deleted of which match, some matches at a time."""
+    after = ""
+    while True:
+        rows = await db.read(_OLD, {"after": after, "before_ms": before_ms, "limit": PRUNE_MATCHES})
+        found = msgspec.convert(rows, list[tuple[str, int]])
+        yield [(server_id, count) for server_id, count in found if count]
+        if len(found) < PRUNE_MATCHES:
+            return
+        after = found[-1][0]
 
 
 def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:

@@ -512,6 +512,9 @@ _OPEN_SERVERS = (
     "DROP INDEX audit_log_by_time",
 )
 
+# Logs are pruned match by match, from the primary key: an index of age was one more page to write for every post.
+_NO_AGE_OF_ENTRIES = ("DROP INDEX raw_log_by_age",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -549,6 +552,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _SECRET_TRIALS,
     history_schema.ENDED_ONLY_INDEXES,
     _OPEN_SERVERS,
+    _NO_AGE_OF_ENTRIES,
 )
 """The statements at index n migrate from version n to n + 1."""
 
