@@ -136,7 +136,7 @@ async def test_log_that_was_on_and_other_receivers_stay(db: Database) -> None:
 async def test_address_is_removed_from_an_older_build_too(db: Database) -> None:
     async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
         stream = running[0].machine.stream
-        stream.remove = lambda url: False  # type: ignore[method-assign]  # noqa: ARG005 - the signature of the method
+        stream.remove = lambda url: False  # type: ignore[method-assign]
         assert (await region.check()).healthy
         assert stream.listeners == []
 
