@@ -171,10 +171,10 @@ sampled gets no spans; a match without a caller's trace is a trace of its own.
 
 Nothing waits for the collector. If a variable is wrong, or the collector cannot be reached, the log has one warning,
 matches go on, and up to 2048 spans wait; `matchpod_spans_total` counts those that were dropped. A redirect is not
-followed: its spans are dropped. gRPC is not supported. Other variables that begin with `OTEL_` have no effect; a warning
-at the start names them (`variables of OpenTelemetry ignored`). Each of these variables also exists for traces only, as
-`OTEL_EXPORTER_OTLP_TRACES_…`. [proxies.md](proxies.md#clusters-and-spans-through-a-proxy) says how spans go through a
-proxy.
+followed: its spans are dropped. gRPC is not supported. Other variables that begin with `OTEL_` have no effect; a
+warning at the start names them (`variables of OpenTelemetry ignored`). Each of these variables also exists for traces
+only, as `OTEL_EXPORTER_OTLP_TRACES_…`. [proxies.md](proxies.md#clusters-and-spans-through-a-proxy) says how spans go
+through a proxy.
 """
 
 

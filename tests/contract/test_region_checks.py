@@ -206,6 +206,20 @@ async def test_check_gives_way_to_a_match_that_waits(db: Database) -> None:
         assert row.next_at_ms <= region.clock.now_ms(), "the match is due, since a server is free"
 
 
+async def test_check_that_is_stopped_leaves_the_server_first(db: Database) -> None:
+    async with (
+        simulated_servers(with_fault(SetupFault.LOG_REFUSED)) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        stream = running[0].machine.stream
+        task = asyncio.create_task((await region.begin()).run())
+        await until(lambda: bool(stream.listeners), "the check waits for a post")
+        task.cancel()
+        await asyncio.wait([task])
+        assert (stream.listeners, stream.is_on, await slots.taken(db)) == ([], False, {})
+        assert await db.read("SELECT token_hash FROM check_posts") == []
+
+
 async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) -> None:
     options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
     async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:

@@ -78,6 +78,9 @@ class CheckRuns:
                 except DatabaseError as exc:
                     _log.debug("region checks not read", extra={"error": str(exc)})
                     begun = []
+                except Exception:  # noqa: BLE001 - the loop must survive
+                    _log.exception("region checks not read")
+                    begun = []
                 for row in begun:
                     tasks.create_task(self._run(row, busy))
                 try:
