@@ -45,7 +45,7 @@ makes more than 20,000 calls in all."""
 WRONG_BODIES = sized(5, 500)
 """Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
-WALKS = sized(12, 1_000)
+WALKS = sized(24, 1_000)
 """Sequences of calls in random order: enough that every link is followed."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
