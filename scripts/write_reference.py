@@ -164,12 +164,17 @@ sampled gets no spans; a match without a caller's trace is a trace of its own.
 | `OTEL_EXPORTER_OTLP_ENDPOINT` | URL of the collector; `/v1/traces` is appended |
 | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the same for traces only; nothing is appended |
 | `OTEL_EXPORTER_OTLP_HEADERS` | more headers, such as `x-key=secret` |
+| `OTEL_EXPORTER_OTLP_CERTIFICATE` | file with the authorities that may sign the certificate of the collector, in PEM |
 | `OTEL_EXPORTER_OTLP_TIMEOUT` | time limit of a request in milliseconds; 10000 |
 | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | what is said about the service; its name is `matchpod` |
 | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | no spans are sent |
 
 Nothing waits for the collector. If a variable is wrong, or the collector cannot be reached, the log has one warning,
-matches go on, and up to 2048 spans wait; `matchpod_spans_total` counts those that were dropped. gRPC is not supported.
+matches go on, and up to 2048 spans wait; `matchpod_spans_total` counts those that were dropped. A redirect is not
+followed: its spans are dropped. gRPC is not supported. Other variables that begin with `OTEL_` have no effect; a
+warning at the start names them (`variables of OpenTelemetry ignored`). Each of these variables also exists for traces
+only, as `OTEL_EXPORTER_OTLP_TRACES_…`. [proxies.md](proxies.md#clusters-and-spans-through-a-proxy) says how spans go
+through a proxy.
 """
 
 

@@ -39,7 +39,8 @@ from tests.bench.pinned_process import PinnedProcess, cores
 from tests.bench.stream_matches import REGION, Site
 
 ROUNDS = 7
-ROUND_S = 1.0
+ROUND_S = 5.0
+"""Long enough for the compiler of Node, which is at its best after some seconds."""
 WARM_UP_S = 2.0
 """Unmeasured load per server and route, while Node compiles hot code and all servers fill caches."""
 

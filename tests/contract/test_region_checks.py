@@ -133,6 +133,14 @@ async def test_log_that_was_on_and_other_receivers_stay(db: Database) -> None:
         assert machine.stream.is_on
 
 
+async def test_address_is_removed_from_an_older_build_too(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        stream = running[0].machine.stream
+        stream.remove = lambda url: False  # type: ignore[method-assign]
+        assert (await region.check()).healthy
+        assert stream.listeners == []
+
+
 async def test_hibernating_server_is_woken_for_the_post_and_set_back(db: Database) -> None:
     options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
     async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
@@ -196,6 +204,20 @@ async def test_check_gives_way_to_a_match_that_waits(db: Database) -> None:
         row = await servers.get(db, "srv_waiting")
         assert row is not None
         assert row.next_at_ms <= region.clock.now_ms(), "the match is due, since a server is free"
+
+
+async def test_check_that_is_stopped_leaves_the_server_first(db: Database) -> None:
+    async with (
+        simulated_servers(with_fault(SetupFault.LOG_REFUSED)) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        stream = running[0].machine.stream
+        task = asyncio.create_task((await region.begin()).run())
+        await until(lambda: bool(stream.listeners), "the check waits for a post")
+        task.cancel()
+        await asyncio.wait([task])
+        assert (stream.listeners, stream.is_on, await slots.taken(db)) == ([], False, {})
+        assert await db.read("SELECT token_hash FROM check_posts") == []
 
 
 async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) -> None:
@@ -299,6 +321,21 @@ async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Da
         assert (await region.read()).state is CheckProgress.INTERRUPTED
         assert await region_checks.running_ids(db, region.clock.now_ms()) == set()
         assert (await region.check()).healthy
+
+
+async def test_request_that_came_too_early_for_the_service_is_not_run(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        await requested(region)
+        region.clock.ahead_ms += STALE_MS + 1
+        loop = asyncio.create_task(region.runs.run())
+        second = await requested(region)
+
+        async def is_done() -> bool:
+            return (await region.read()).state is CheckProgress.DONE
+
+        await until(is_done, "the second request is done")
+        loop.cancel()
+        assert (await region.read()).id == second
 
 
 async def test_unknown_region_is_not_found(db: Database) -> None:

@@ -8,9 +8,12 @@ from zlib import crc32
 import pytest
 
 from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, log_address_command
+from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database
+from matchpod.ports import Capacity, Database, Statement
+from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.service.runner.used_slots import UsedSlots
@@ -162,3 +165,12 @@ async def test_match_leaves_a_server_that_another_installation_began_to_use_whil
         assert (row.slot, row.tries) == (SECOND, 0)
         asked = {command.split()[0] for command in region.servers_at[FIRST].commands[sent:]}
         assert asked <= {"status", "status_json", LOG_LISTENERS}, "nothing was changed on it"
+
+
+async def test_match_on_a_server_that_left_the_list_takes_the_place_of_no_other(db: Database) -> None:
+    fleet = StaticFleet([StaticServer(SECOND, "a password")], RconConsoles())
+    region = Region(code="eu", name="Europe", location="Bonn", fleet=fleet)
+    sql = "INSERT INTO slots (region, slot, server_id) VALUES ('eu', :slot, 'srv_x')"
+    await db.write([Statement(sql, {"slot": FIRST})])
+    ((_, capacity),) = await Regions([region], db).capacities()
+    assert capacity == Capacity(ready=1, allocated=1, total=1)

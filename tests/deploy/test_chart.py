@@ -719,6 +719,38 @@ def test_postgresql_needs_its_url_and_a_secret_key(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("options", "says", "does_not_say"),
+    [
+        ([], ["There are no network policies", "rollout status"], ["trusted_proxies", "is stopped", "lead nowhere"]),
+        (["networkPolicy.enabled=true"], ["rollout status"], ["There are no network policies"]),
+        (["replicaCount=0"], ["The service is stopped"], ["rollout status", "port-forward", "job/"]),
+        (
+            ["replicaCount=0", "backup.enabled=true", "restore.file=latest"],
+            ["job/matchpod-restore", "without restore.file"],
+            ["rollout status"],
+        ),
+        (["ingress.enabled=true", "ingress.host=a.example"], ["settings.trusted_proxies"], ["port-forward"]),
+        (
+            ["ingress.enabled=true", "ingress.host=a.example", "settings.trusted_proxies={10.42.0.0/16}"],
+            ["rollout status"],
+            ["trusted_proxies"],
+        ),
+        (["prometheusRule.enabled=true"], ["lead nowhere yet: set prometheusRule.runbookUrl"], []),
+        (["fleetsOnly=true"], ["create token", "RCON"], ["metrics of the service"]),
+    ],
+)
+def test_notes_say_what_is_open_and_what_is_left_to_do(
+    options: list[str], says: list[str], does_not_say: list[str]
+) -> None:
+    words = ["install", "matchpod", str(CHART), "--dry-run=client", "--set", ",".join(options)]
+    done = helm(*words)
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:\n")[2]
+    assert [text for text in says if text not in notes] == []
+    assert [text for text in does_not_say if text in notes] == []
+
+
 def sentences(values: dict[str, Any], folder: Path) -> list[str]:
     """The sentences with which the templates reject values."""
     file = folder / "values.yaml"

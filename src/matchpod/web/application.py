@@ -318,7 +318,8 @@ class Application:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
+        if call is not None or _log.isEnabledFor(logging.DEBUG):  # log posts need no more than this
+            self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
 
     def _log_request(
         self, call: Call | None, route: str, method: str, status: int | None, *, duration_s: float, request_id: str

@@ -62,6 +62,7 @@ class CheckState(StrEnum):
     """A match uses it, of this installation or another one: it was left alone."""
     NOT_CHECKED = "not_checked"
     CHECKING = "checking"
+    """Its report is not complete."""
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +88,7 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
         CheckState,
         Meta(
             description="`ok`: no finding is a fault. `in_use`: a match uses it, so it was left alone. `not_checked`: "
-            "`note` says why."
+            "`note` says why. `checking`: the report is not complete."
         ),
     ]
     note: Annotated[str | None, Meta(description="Why it was not checked, or who uses it.")] = None

@@ -78,6 +78,9 @@ class CheckRuns:
                 except DatabaseError as exc:
                     _log.debug("region checks not read", extra={"error": str(exc)})
                     begun = []
+                except Exception:  # noqa: BLE001 - the loop must survive
+                    _log.exception("region checks not read")
+                    begun = []
                 for row in begun:
                     tasks.create_task(self._run(row, busy))
                 try:
@@ -87,10 +90,12 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        db, begun = self._deps.db, list[CheckRow]()
+        """Begin the checks that were requested lately; the callers of older ones no longer wait for them."""
+        db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
-            if row.state == region_checks.REQUESTED and self._regions.get(row.region) and row.region not in busy:
-                found = await region_checks.begin(db, row.region, self._deps.clock.now_ms())
+            is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)
+            if is_wanted and self._regions.get(row.region) and row.region not in busy:
+                found = await region_checks.begin(db, row.region, now_ms)
                 begun += [] if found is None else [found]
         return begun
 

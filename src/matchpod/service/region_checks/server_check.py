@@ -11,8 +11,8 @@ import errno
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -101,13 +101,14 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Listening(msgspec.Struct, kw_only=True):
-    """A log address that was registered, and what sets the server back."""
+    """A log address that was registered."""
 
     token: str
     url: str
     asleep: answers.CvarValue | None
     """The variable that lets the server hibernate, if it does."""
     undo: list[str]
+    """Commands that set the server back, besides removing the address."""
 
 
 class ServerCheck:
@@ -149,7 +150,7 @@ class ServerCheck:
                 build = await self._ask(console)
                 await self._check_log(console)
         except ConsoleFaultError as exc:
-            address = f"{self._server.rcon_host}:{self._server.rcon_port}"
+            address = _console_address(self._server)
             await self._add(*reading.opening_findings(Opening.NO_CONSOLE, address, is_game_up=None, error=str(exc)))
         except ConsoleError as exc:
             await self._add(reading.lost_console_finding(str(exc)[:MAX_TEXT]))
@@ -182,7 +183,7 @@ class ServerCheck:
         if console is None and opening is not Opening.WRONG_PASSWORD:
             is_game_up = await self._deps.probe.has_game(server.rcon_host, server.rcon_port)
         try:
-            address = f"{server.rcon_host}:{server.rcon_port}"
+            address = _console_address(server)
             await self._add(*reading.opening_findings(opening, address, is_game_up=is_game_up, error=error))
             yield console
         finally:
@@ -252,8 +253,7 @@ class ServerCheck:
         was_on = server_facts.parse_log_state(log_state)
         asleep = answers.parse_cvar(hibernate, HIBERNATE) if server_facts.parse_hibernation(status) else None
         await deps.db.write([region_checks.expect_post(self._check_id, token, deps.clock.now_ms())])
-        undo = [console_commands.remove_log_address_command(url), *([] if was_on is not False else ["log off"])]
-        listening = _Listening(token=token, url=url, asleep=asleep, undo=undo)
+        listening = _Listening(token=token, url=url, asleep=asleep, undo=["log off"] if was_on is False else [])
         try:
             await self._go_on()
             _, _, listed = await console.run_all(
@@ -264,7 +264,7 @@ class ServerCheck:
             if kept.verdict is CheckVerdict.OK:
                 await self._await_post(console, listening)
         finally:
-            await self._clean(console, undo)
+            await self._clean(console, listening)
 
     async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
         """Wait for a post; a server that hibernates is kept awake for it, if it sends none by itself."""
@@ -309,24 +309,36 @@ class ServerCheck:
             await asyncio.sleep(POLL_S)
         return post
 
-    async def _clean(self, console: RemoteConsole, undo: Sequence[str]) -> None:
+    async def _clean(self, console: RemoteConsole, listening: _Listening) -> None:
         """Leave the server as it was; if its console is gone, it removes our address with its next post."""
-        commands = undo if self._is_held else undo[:1]
+        server = self._server
         try:
             async with asyncio.timeout(CLEAN_S):
-                await console.run_all(commands)
+                try:
+                    await self._undo(console, listening)
+                except ConsoleLostError:
+                    again = await self._deps.consoles.open(server.rcon_host, server.rcon_port, server.rcon_password)
+                    try:
+                        await self._undo(again, listening)
+                    finally:
+                        await again.close()
         except (ConsoleError, TimeoutError) as exc:
             about = {"server": self._name, "error": str(exc) or "timed out"}
             _log.warning("server not left as it was", extra=about)
-            with suppress(ConsoleError, TimeoutError):
-                async with asyncio.timeout(CLEAN_S):
-                    again = await self._deps.consoles.open(
-                        self._server.rcon_host, self._server.rcon_port, self._server.rcon_password
-                    )
-                    try:
-                        await again.run_all(commands)
-                    finally:
-                        await again.close()
+
+    async def _undo(self, console: RemoteConsole, listening: _Listening) -> None:
+        remove = console_commands.remove_log_address_command(listening.url)
+        _, listed = await console.run_all((remove, console_commands.LOG_LISTENERS))
+        if not self._is_held:
+            return
+        if answers.parse_log_listeners(listed) == (listening.url,):  # an older build, which cannot remove one of them
+            await console.run(console_commands.REMOVE_LOG_LISTENERS)
+        await console.run_all(listening.undo)
+
+
+def _console_address(server: GameServer) -> str:
+    host = f"[{server.rcon_host}]" if ":" in server.rcon_host else server.rcon_host
+    return f"{host}:{server.rcon_port}"
 
 
 def opening_of(error: ConsoleError) -> Opening:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -17,6 +18,9 @@ from matchpod.web.http.responses import Header
 LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
 """Proxies that a request may have passed; with more of them, the last one that was read counts as the client."""
+
+KEPT: Final = 4096
+"""Addresses that are kept as they were read: reading one takes as long as the rest of a connection's beginning."""
 
 _ELEMENT: Final = re.compile(rb'(?:"[^"]*"|[^,"])+')
 _FOR: Final = re.compile(rb'(?i)(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]*))\s*(?:;|$)')
@@ -32,11 +36,11 @@ class TrustedProxies:
     def __init__(self, networks: Iterable[str] = LOOPBACK_NETWORKS) -> None:
         """`networks` are addresses, or networks such as `10.0.0.0/8`."""
         self._networks = tuple(map(ip_network, networks))
+        self._known = lru_cache(KEPT)(self._look_up)
 
     def has(self, host: str) -> bool:
         """True if the machine at this address is a trusted proxy."""
-        address = _read(host)
-        return address is not None and self._has(address)
+        return self._known(host)[1]
 
     def client(self, proxy: str, headers: Sequence[Header]) -> str:
         """Return the address of the client that a trusted proxy forwards a request for; its own if it names none."""
@@ -53,16 +57,18 @@ class TrustedProxies:
         """Return the nearest machine that is no trusted proxy, or the last one that is known."""
         client = proxy
         for node in reversed(nodes):
-            address = _read(node.decode("latin-1").strip(" \t"))
-            if address is None:
-                break
-            client = str(address)
-            if not self._has(address):
+            host, is_proxy = self._known(node.decode("latin-1").strip(" \t"))
+            client = host or client
+            if not is_proxy:
                 break
         return client
 
-    def _has(self, address: _Address) -> bool:
-        return any(address in network for network in self._networks)
+    def _look_up(self, host: str) -> tuple[str | None, bool]:
+        """Return the usual notation of an address, and whether it is a trusted proxy's; None if it is no address."""
+        address = _read(host)
+        if address is None:
+            return None, False
+        return str(address), any(address in network for network in self._networks)
 
 
 def _nodes(forwarded: bytes) -> Sequence[bytes]:
