@@ -38,7 +38,7 @@ def played_map(mode: MatchType, seed: int, scenario: Scenario) -> PlayedMap:
 
 def rounds(played: PlayedMap) -> dict[int, bytes]:
     return {
-        record.number: msgspec.json.encode((record.winner, record.players, record.weapon_kills), order="sorted")
+        record.number: msgspec.json.encode((record.winner, record.players, record.weapon_kills()), order="sorted")
         for record in played.ledger.rounds
     }
 

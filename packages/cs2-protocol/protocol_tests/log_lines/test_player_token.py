@@ -105,3 +105,15 @@ def test_players_with_names_that_are_too_long_are_not_kept() -> None:
         assert second.name == name
     assert known == KnownPlayers()
     assert player_token("y" * 4000, 1, "BOT", "CT").player_id == "BOT:" + "y" * MAX_NAME_CHARS
+
+
+def test_tokens_of_a_player_share_their_texts() -> None:
+    known = KnownPlayers()
+    names = [bytes(name).decode() for name in [b"Ann Other"] * 3]
+    known.learn(player_token(names[0], 1, "[U:1:101]", "CT"))
+    known.learn(player_token(names[1], 1, "".join(["[U:1:", "101]"]), "TERRORIST"))
+    other = known.second_token(f"{names[2]}<1><[U:1:101]><>", BEN)
+    assert other is not None
+    tokens = [*known.tokens.values(), other]
+    assert [token.team for token in tokens] == ["CT", "TERRORIST", ""]
+    assert {len({id(getattr(token, name)) for token in tokens}) for name in ("name", "steam_id", "player_id")} == {1}

@@ -5,6 +5,7 @@ Only the log is counted, never estimated; what the game itself does not count is
 
 from __future__ import annotations
 
+import sys
 from typing import Final, Protocol
 
 from cs2_protocol.game import PlayerId
@@ -64,7 +65,8 @@ def count_damage(play: Play, event: ev.Damage) -> None:
 
 
 def count_kill(play: Play, event: ev.Kill) -> None:
-    record, killer, weapon = play.record(), event.killer, event.weapon
+    record, killer = play.record(), event.killer
+    weapon = sys.intern(event.weapon)  # many falls have the same
     play.count_fall()
     _set_dead(play, event.victim, event.at_ms)
     record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))

@@ -66,7 +66,7 @@ def sum_rounds(
     """Return one line per player of these rounds, sorted by most kills, then most damage, then id."""
     weapons: dict[PlayerId, dict[str, int]] = {}
     for record in rounds:
-        for player_id, kills in record.weapon_kills.items():
+        for player_id, kills in record.weapon_kills().items():
             _add_kills(weapons.setdefault(player_id, {}), kills)
     teams = _last_teams(rounds) if has_teams else {}
     mvps = mvps or {}

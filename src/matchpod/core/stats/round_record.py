@@ -83,11 +83,11 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # Players respawn (deathmatch): totals of the whole round have no meaning, so no falls are stored.
+    # Players respawn (deathmatch): totals of the whole round have no meaning, so no falls are stored, only their kills.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
-    weapon_kills: dict[PlayerId, dict[str, int]] = {}
+    respawn_kills: dict[PlayerId, dict[str, int]] = {}
     # Health that each player took from each enemy; not stored in a deathmatch.
     damage_to: dict[PlayerId, dict[PlayerId, int]] = {}
     plant: Plant | None = None
@@ -144,13 +144,26 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
                 self.players[player_id] = counts
         return counts
 
+    def weapon_kills(self) -> dict[PlayerId, dict[str, int]]:
+        """Return each player's kills of enemies by weapon."""
+        if self.has_respawns:
+            return self.respawn_kills
+        found: dict[PlayerId, dict[str, int]] = {}
+        for fall in self.falls:
+            if fall.killer is not None and fall.is_enemy:
+                weapons = found.setdefault(fall.killer, {})
+                weapons[fall.weapon] = weapons.get(fall.weapon, 0) + 1
+        return found
+
     def add_weapon_kill(self, killer: PlayerId, weapon: str) -> None:
-        """Count a kill of an enemy by its weapon."""
-        weapons = self.weapon_kills.get(killer)
+        """Count a kill of an enemy by its weapon, unless its fall is stored."""
+        if not self.has_respawns:
+            return
+        weapons = self.respawn_kills.get(killer)
         if weapons is not None and weapon in weapons:
             weapons[weapon] += 1
         elif self._add_row():
-            self.weapon_kills.setdefault(killer, {})[weapon] = 1
+            self.respawn_kills.setdefault(killer, {})[weapon] = 1
 
     def _add_row(self) -> bool:
         """Count a row; False if there are too many to keep it."""
@@ -222,6 +235,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.falls.append(fall)
 
     def _stop_storing_falls(self) -> None:
+        self.respawn_kills = self.weapon_kills()
         self.has_respawns = True
         self.falls.clear()
 

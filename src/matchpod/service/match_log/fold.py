@@ -27,6 +27,7 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
 from matchpod.core.servers.server_loss import SILENCE_MS
+from matchpod.core.stored.shared_texts import share_texts
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
@@ -162,7 +163,7 @@ class Fold(msgspec.Struct):
             expected = fold_fingerprint().hex()
             raise SnapshotVersionError(f"fingerprint is {envelope.fingerprint.hex()}, expected {expected}")
         try:
-            return msgspec.msgpack.decode(envelope.fold, type=cls)
+            return share_texts(msgspec.msgpack.decode(envelope.fold, type=cls))
         except msgspec.MsgspecError as exc:
             raise SnapshotVersionError(f"cannot be decoded: {exc}") from exc
 

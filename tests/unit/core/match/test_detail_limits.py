@@ -108,7 +108,7 @@ def rows_of(ledger: Ledger) -> int:
     """Count what takes memory for each player of a round."""
     return sum(
         len(one.players)
-        + sum(map(len, one.weapon_kills.values()))
+        + sum(map(len, one.respawn_kills.values()))
         + sum(map(len, one.damage_to.values()))
         + len(one.falls)
         + len(one.money) + len(one.spent) + len(one.equipment)

@@ -8,7 +8,7 @@ from cs2_protocol.game import Team
 from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import RoundRecord, Shots
+from matchpod.core.stats.round_record import Fall, RoundRecord, Shots
 from tests.unit.core.stats.event_builder import ANNA, BEN, XENA, round_started
 
 
@@ -59,8 +59,10 @@ def test_lines_have_no_team_in_a_match_without_teams() -> None:
 
 def test_kills_by_weapon_are_summed() -> None:
     first, second = played(1), played(2)
-    first.weapon_kills[ANNA] = {"ak47": 2}
-    second.weapon_kills[ANNA] = {"ak47": 1, "awp": 1}
+    for number, is_enemy in ((1, True), (2, True), (3, False)):
+        first.add_fall(Fall(number, f"victim {number}", ANNA, is_enemy, weapon="ak47"))
+    first.add_fall(Fall(4, ANNA, weapon="world"))
+    second.has_respawns, second.respawn_kills = True, {ANNA: {"ak47": 1, "awp": 1}}
     assert line_of(sum_rounds([first, second]), ANNA).weapon_kills == {"ak47": 3, "awp": 1}
 
 

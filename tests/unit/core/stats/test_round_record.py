@@ -73,6 +73,18 @@ def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
     assert len(record.falls) == 2
 
 
+def test_kills_by_weapon_stay_when_the_falls_are_dropped() -> None:
+    record = started()
+    for at_ms, weapon in ((1, "ak47"), (2, "awp"), (3, "ak47")):
+        record.add_fall(Fall(at_ms, f"victim {at_ms}", XENA, is_enemy=True, weapon=weapon))
+        record.add_weapon_kill(XENA, weapon)
+    assert record.weapon_kills() == {XENA: {"ak47": 2, "awp": 1}}
+    record.add_fall(Fall(4, "victim 1", XENA, is_enemy=True, weapon="ak47"))
+    record.add_weapon_kill(XENA, "ak47")
+    assert record.falls == []
+    assert record.weapon_kills() == {XENA: {"ak47": 3, "awp": 1}}
+
+
 def test_second_death_of_a_player_proves_respawns_and_clears_the_list_of_deaths() -> None:
     record = started()
     for at_ms in (1, 2, 3):

@@ -64,16 +64,24 @@ class PlayerToken(msgspec.Struct, frozen=True, gc=False):
 
 def player_token(name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
     """Create a token and derive its player id and side."""
-    return PlayerToken(name, user_id, steam_id, team, _player_id(name, steam_id), _SIDES.get(team or ""))
+    team, side = _SIDES.get(team, (team, None))
+    return PlayerToken(name, user_id, steam_id, team, _player_id(name, steam_id), side)
 
 
-_SIDES = {"CT": Side.CT, "TERRORIST": Side.T}
+_SIDES: dict[str | None, tuple[str | None, Side | None]] = {"CT": ("CT", Side.CT), "TERRORIST": ("TERRORIST", Side.T)}
+"""By the team of a token: the same text, which all tokens share, and the side."""
 
 
 def _player_id(name: str, steam_id: str) -> PlayerId:
     if steam_id == "BOT":
         return f"BOT:{name[:MAX_NAME_CHARS]}"
     return to_id64(steam_id) or ""
+
+
+def _sharing(token: PlayerToken, latest: PlayerToken) -> PlayerToken:
+    """Return a token with the texts of another one of the same player and name, so that each is in memory once."""
+    player_id = latest.player_id if latest.player_id == token.player_id else token.player_id
+    return PlayerToken(latest.name, token.user_id, latest.steam_id, token.team, player_id, token.side)
 
 
 class KnownPlayers(msgspec.Struct):
@@ -97,12 +105,15 @@ class KnownPlayers(msgspec.Struct):
         """Add a player, or the new name of one, from a line with a single reading."""
         if len(token.name) > MAX_NAME_CHARS:
             return
-        if not self.knows(token):
-            if token.identity in self.players:
-                self._forget(token.identity)
-            elif len(self.players) >= MAX_KNOWN_PLAYERS:
-                self._forget(next(iter(self.players)))
-        self.players[token.identity] = token
+        identity = token.identity
+        latest = self.players.get(identity)
+        if latest is not None and latest.name == token.name:
+            token = _sharing(token, latest)
+        elif latest is not None:
+            self._forget(identity)
+        elif len(self.players) >= MAX_KNOWN_PLAYERS:
+            self._forget(next(iter(self.players)))
+        self.players[identity] = token
         if token.player_id:
             self.ids[f"{token.name}<{token.user_id}>"] = token.player_id
         self.tokens[token.text()[1:-1]] = token
@@ -139,6 +150,9 @@ class KnownPlayers(msgspec.Struct):
                     return token  # not cached: with quotes it is a player only as long as this is the latest name
                 if len(self.second_tokens) >= MAX_SECOND_TOKENS:
                     self.second_tokens.clear()
+                latest = self.players.get(token.identity)
+                if latest is not None and latest.name == token.name:
+                    token = _sharing(token, latest)
                 self.second_tokens[text] = token
                 return token
         return first if is_like_first else token
