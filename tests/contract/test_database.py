@@ -226,6 +226,19 @@ async def test_sqlite_syncs_to_disk_at_every_commit(tmp_path: Path) -> None:
     await db.close()
 
 
+async def test_sqlite_moves_pages_to_the_file_after_a_while(tmp_path: Path) -> None:
+    sizes = {}
+    for checkpoint_s in (0.0, 60.0):
+        path = tmp_path / f"db{checkpoint_s}"
+        db = await SqliteDatabase.open(path, checkpoint_s=checkpoint_s)
+        await db.write([Statement("CREATE TABLE pages (body BLOB NOT NULL)")])
+        for _ in range(50):
+            await db.write([Statement("INSERT INTO pages (body) VALUES (:body)", {"body": b"x" * 8_000})])
+        sizes[checkpoint_s] = path.with_name(f"{path.name}-wal").stat().st_size
+        await db.close()
+    assert sizes[0.0] < 100_000 < 400_000 < sizes[60.0]
+
+
 async def test_sqlite_readers_cannot_write(tmp_path: Path) -> None:
     db = await SqliteDatabase.open(tmp_path / "db")
     await db.write([TABLE])

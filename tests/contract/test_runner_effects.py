@@ -122,7 +122,8 @@ REPLACE = ActionRequest(
 
 
 def queued(executor: effects.EffectExecutor) -> list[effects.Command]:
-    return [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
+    found, executor._commands = executor._commands, []
+    return found
 
 
 def join(step: SingleStep, *players: str, name: str = "") -> None:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from matchpod import ports
@@ -32,6 +33,8 @@ GROUP_SIZE: Final = 256
 CHECKPOINT_PAGES: Final = 16_000
 """Pages of 4 KB in the write-ahead log at which they are moved to the file. Most are written again and again, one for
 every post of a match: the more there are, the fewer bytes are written."""
+CHECKPOINT_S: Final = 60.0
+"""How long pages stay there at most while something is written: so the log of a small installation has 8 MB, not 64."""
 READ_S: Final = 15.0
 """Time limit of a query."""
 BUSY_S: Final = 5.0
@@ -79,10 +82,12 @@ class _Job:
 
 
 class SqliteDatabase:
-    def __init__(self, path: Path, *, busy_s: float) -> None:
+    def __init__(self, path: Path, *, busy_s: float, checkpoint_s: float) -> None:
         _create(path)
         self._path = path
         self._busy_s = busy_s
+        self._checkpoint_s = checkpoint_s
+        self._next_checkpoint_s = monotonic() + checkpoint_s
         self._writer = _connect(path, busy_s)
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         # Otherwise pages that a savepoint may have to restore are written to a temporary file.
@@ -101,9 +106,9 @@ class SqliteDatabase:
         self._thread.start()
 
     @classmethod
-    async def open(cls, path: Path, *, busy_s: float = BUSY_S) -> SqliteDatabase:
+    async def open(cls, path: Path, *, busy_s: float = BUSY_S, checkpoint_s: float = CHECKPOINT_S) -> SqliteDatabase:
         """Open or create the file; DatabaseUnavailableError if that fails."""
-        return await asyncio.to_thread(cls, path, busy_s=busy_s)
+        return await asyncio.to_thread(cls, path, busy_s=busy_s, checkpoint_s=checkpoint_s)
 
     @property
     def is_shared(self) -> bool:
@@ -205,6 +210,14 @@ class SqliteDatabase:
                 self._roll_back()
                 _fail(jobs, ports.DatabaseError(f"{type(exc).__name__}: {exc}"))
             _resolve(jobs)
+            if monotonic() >= self._next_checkpoint_s:
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Move the pages of the write-ahead log to the file, as far as no reader needs them."""
+        with contextlib.suppress(sqlite3.Error):  # tried again later; nothing is lost
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._next_checkpoint_s = monotonic() + self._checkpoint_s
 
     def _next_group(self) -> tuple[list[_Job], bool]:
         """Wait for a job; return the queued ones, at most GROUP_SIZE, and whether the database stays open."""

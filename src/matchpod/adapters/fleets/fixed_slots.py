@@ -47,5 +47,5 @@ class FixedSlots:
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
         """Wait until cancelled: nothing notifies these fleets."""
-        await asyncio.Event().wait()
-        return ""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never

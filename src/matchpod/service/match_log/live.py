@@ -21,7 +21,6 @@ import asyncio
 import logging
 import math
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
@@ -97,7 +96,7 @@ class LocalMatch:
         self.held_until: int | None = None
         """The tick in which the answer that is held is due; None if none is held."""
         self._held: Answer | None = None
-        self._inbox: deque[RawEntry] = deque()
+        self._inbox: list[RawEntry] = []
         self._received_ms = array("q")
         """When each of the last applied entries was received; numbers of entries have no gaps."""
         self._is_doubtful = False
@@ -164,7 +163,7 @@ class LocalMatch:
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
                 return None  # an earlier one is still being stored, or was stored by another process
-            entry = self._inbox.popleft()
+            entry = self._inbox.pop(0)
             if entry.seq == self.seq + 1:
                 return entry
             if not self.is_applied(entry):

@@ -31,6 +31,7 @@ from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionState,
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.match.match_actions import ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
+from matchpod.core.model import GameSettings
 from matchpod.cs2 import match_commands
 from matchpod.cs2.action_commands import action_commands, is_on_plugin_list, read_answers, roster_commands
 from matchpod.ports import ConsoleError, ConsoleFaultError, ConsoleLostError
@@ -101,7 +102,8 @@ class EffectExecutor:
     ) -> None:
         self._match = match
         self._line = line
-        self._settings = deps.settings_of(lease.row)
+        self._deps = deps
+        self._lease = lease
         self._metrics = deps.metrics
         self._server_id = lease.row.id
         tokens, urls = deps.tokens_of(lease.row), deps.urls_of(lease.row)
@@ -110,7 +112,9 @@ class EffectExecutor:
         self._shots_url = urls.shots(tokens.report)
         self._on_failed = on_failed
         self._region = region
-        self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
+        self._commands: list[Command] = []
+        self._enqueued: asyncio.Future[None] | None = None
+        """Done when a command was queued, while `run` waits for one."""
         self._append = append
         self._timers: dict[Command, asyncio.TimerHandle] = {}
         self._loads_asked = 0
@@ -123,11 +127,25 @@ class EffectExecutor:
 
     def enqueue(self, command: Command) -> None:
         """Queue a command; drop it if the queue is full."""
-        try:
-            self._queue.put_nowait(command)
-        except asyncio.QueueFull:
+        if len(self._commands) >= MAX_QUEUED:
             # The rules repeat an effect until it has happened.
             _log.warning("command queue full, command dropped", extra=self._about(command))
+            return
+        self._commands.append(command)
+        if self._enqueued is not None and not self._enqueued.done():
+            self._enqueued.set_result(None)
+
+    async def _next_command(self) -> Command:
+        # Not an asyncio.Queue, which takes 3 KB per match for a few commands.
+        while not self._commands:
+            self._enqueued = asyncio.get_running_loop().create_future()
+            await self._enqueued
+        return self._commands.pop(0)
+
+    @property
+    def _settings(self) -> GameSettings:
+        """The settings with the server's password, which few commands need: not kept, as they take 2 KB."""
+        return self._deps.settings_of(self._lease.row)
 
     def resume(self, *, put_off_s: float) -> None:
         """Queue what another process may not have finished; repeating settings can be put off."""
@@ -159,7 +177,7 @@ class EffectExecutor:
 
     async def _run(self) -> None:
         while True:
-            command = await self._queue.get()
+            command = await self._next_command()
             for attempt in range(TRIES):
                 try:
                     await self._execute(command)
