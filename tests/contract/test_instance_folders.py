@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from tests.waiting import until
 
 SERVERS = 20
 OWNER = "mp-1"
+FD_SETSIZE = 1024
+"""How many descriptors select() knows."""
 
 folder = fleet_servers.folder
 
@@ -132,6 +135,16 @@ async def test_what_a_crash_left_is_removed_at_the_next_start_but_no_folder_in_u
     for each in orders:
         await fleet.release(each.server_id, each.slot)
     assert instances(tmp_path) == ["mp-12.srv_9"]
+
+
+async def test_service_with_more_than_a_thousand_open_files_starts_servers(folder: Path, tmp_path: Path) -> None:
+    fleet = fleet_of(folder, tmp_path)
+    with ExitStack() as streams:
+        while streams.enter_context(Path(os.devnull).open("rb")).fileno() < FD_SETSIZE:
+            pass
+        await fleet.allocate(order(fleet))
+    assert instances(tmp_path) == [f"{OWNER}.srv_1"]
+    await fleet.release("srv_1", fleet.slots[0])
 
 
 async def test_server_that_crashed_is_started_again_in_a_new_folder(folder: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
                 "-ip",
                 "{ip}",
                 "+exec",
-                "matchpod/{cfg}",
+                "{cfg}",
             ],
             "extraVolumes": [{"name": "tokens", "hostPath": {"path": "/srv/tokens", "type": "Directory"}}],
             "extraVolumeMounts": [{"name": "tokens", "mountPath": "/tokens"}],

@@ -616,6 +616,8 @@ def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         ({"podSecurityContext": {"runAsUser": 0}}, "podSecurityContext.runAsUser"),
         ({"extraEnv": [{"name": "MATCHPOD_SECRET_KEY", "value": "x"}]}, "extraEnv.0"),
         ({"ingress": {"paths": ["/metrics"]}}, "ingress.paths.0"),
+        ({"gameServer": {"gameFolder": "/srv/cs2"}}, "gameServer.gameFolder"),
+        ({"gameServer": {"gameFolder": "/srv/cs2/game/"}}, "gameServer.gameFolder"),
         ({"regions": [{"code": "eu", "kind": "docker"}]}, "regions.0.kind"),
         ({"regions": [{"code": "eu", "kind": "agones"}]}, "regions.0"),
         ({"regions": [{"code": "eu", "kind": "process", "options": {"prots": "1-2"}}]}, "regions.0.options"),
@@ -653,7 +655,12 @@ def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_
         "settingsFile": {"existingSecret": "a"},
         "regions": [
             {"code": "a", "kind": "process"},
-            {"code": "a", "kind": "agones", "secret": "s", "gameServer": {"kind": "cs2", "command": ["/cs2"]}},
+            {
+                "code": "a",
+                "kind": "agones",
+                "secret": "s",
+                "gameServer": {"kind": "cs2", "command": ["/cs2", "+exec", "matchpod/{cfg}"]},
+            },
         ],
     }
     assert sentences(values, tmp_path) == [
@@ -664,6 +671,7 @@ def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_
         "Two regions have the code a.",
         "Region a has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game.",
         "gameServer.command of region a does not contain {game}, the server's own folder `game`: use it in place of /srv/cs2/game.",
+        "gameServer.command of region a contains matchpod/{cfg}, a file that the server does not have: write +exec {cfg}.",
         "networkPolicy.apiServers is empty, but regions on Agones need the API server: kubectl get endpointslices -n default kubernetes",
         "ingress.host is required with an Ingress.",
     ]
@@ -698,6 +706,22 @@ def test_regions_that_cannot_work_are_rejected(tmp_path: Path) -> None:
         rcon.format("b"),
         f"The Fleet of region b is called f {same}",
         "networkPolicy.metricsFrom is empty, so every pod could read the metrics: list the peers of Prometheus.",
+    ]
+
+
+@pytest.mark.parametrize("controller", ["nginx", "traefik"])
+def test_paths_without_the_rules_of_the_ingress_of_game_servers_are_rejected(tmp_path: Path, controller: str) -> None:
+    ingress = {**INGRESS, "controller": controller, "ingest": {"sourceRanges": ["192.0.2.0/24"]}}
+    unused = (
+        "ingress.ingest.sourceRanges restricts /ingest, which is not in ingress.paths: add it, or remove the addresses."
+    )
+    open_path = "ingress.paths has {}, which leads to /ingest without its addresses and keeps its tokens in access logs: list /ingest, and each other path."
+    assert sentences({"ingress": {**ingress, "paths": ["/api"]}}, tmp_path) == [unused]
+    assert sentences({"ingress": {**ingress, "paths": ["/"]}}, tmp_path) == [unused, open_path.format("/")]
+    paths = ["/ingest", "/ingest/", "/ingest/logs"]
+    assert sentences({"ingress": {**ingress, "ingest": {}, "paths": paths}}, tmp_path) == [
+        open_path.format("/ingest/"),
+        open_path.format("/ingest/logs"),
     ]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from gameserver_tests.game_folder import (
     make_installation,
 )
 from matchpod_gameserver import instance
+from matchpod_gameserver.command import main
 from matchpod_gameserver.instance import (
     FORBIDDEN,
     REMOVED,
@@ -189,6 +192,52 @@ def test_folder_of_another_user_is_reported(installed: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "open", refuse)
     assert remove_unused(str(installed.parent / "instances"), OWN) == {f"{OWN}.srv_1": FORBIDDEN}
+
+
+def test_folder_that_cannot_be_removed_is_logged_and_keeps_no_other(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("srv_1", "srv_2"):
+        os.close(build(plan(installed, name)).lock)
+    remove = shutil.rmtree
+
+    def fail(path: str) -> None:
+        if path.endswith("srv_1"):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    folder = installed.parent / "instances"
+    assert main(["remove-instances", f"--instances-dir={folder}", f"--owner={OWN}"]) == 1
+    assert names(installed) == [f"{OWN}.srv_1"]
+    found = capfd.readouterr().err
+    assert f"folder of an ended game server removed  folder={OWN}.srv_2" in found
+    assert (
+        f'folder of a game server not removed  folder={OWN}.srv_1 reason="[Errno 16] Device or resource busy' in found
+    )
+
+
+def test_folder_for_instances_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InstanceError, match=r"folder for instances .*/file cannot be read: Not a directory$"):
+        remove_unused(str(tmp_path / "file"), OWN)
+
+
+def test_folder_that_is_being_removed_is_waited_for(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = build(plan(installed))
+
+    def sleep(_: float) -> None:
+        ended.remove()
+        os.close(ended.lock)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(instance, "LOCK_WAIT_S", 0.0)
+        with pytest.raises(InstanceError, match="is in use by another server"):
+            build(plan(installed))
+    monkeypatch.setattr(time, "sleep", sleep)
+    again = build(plan(installed))
+    assert names(installed) == [f"{OWN}.srv_1"]
+    assert (Path(again.path) / PROGRAM).exists()
 
 
 @pytest.mark.parametrize("keeps", ["the lock", "its working folder"])

@@ -16,6 +16,9 @@ REST_MS: Final = 5 * 60_000
 """How long such a server gets no other match: it is likely to fail that one too, and the next. It is half of the time
 that a match waits for a server by default, so in a region with one server a match still gets its chance."""
 
+SKEW_MS: Final = 60_000
+"""How far the clocks of two replicas may differ; and a time may be older than the rest that is compared with it."""
+
 
 class RestingSlot(msgspec.Struct, frozen=True):
     """A slot whose server rests, the match in which it was at fault, and when it may get the next one."""
@@ -25,8 +28,8 @@ class RestingSlot(msgspec.Struct, frozen=True):
     until_ms: int
 
     def is_over(self, now_ms: int) -> bool:
-        """True if the server has rested; also if the clock was set back since it began."""
-        return not 0 < self.until_ms - now_ms <= REST_MS
+        """True if the server has rested; also if the clock was set back far since it began."""
+        return not 0 < self.until_ms - now_ms <= REST_MS + SKEW_MS
 
 
 def rest(region: str, slot: str, server_id: str, now_ms: int) -> Statement:

@@ -17,7 +17,8 @@ TRIAL_MS: Final = 5 * 60_000
 KEPT_MS: Final = 24 * 3_600_000
 """How long the places of other secrets are kept. Until then all processes have the secret that replaced them."""
 
-_IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :now_ms))"
+_IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :ahead_ms))"
+"""A trial that seems to begin later is of a replica whose clock is ahead; far later, the clock was set back."""
 
 
 async def begin(db: Database, region: str, secret: str, trial: str, *, places: int, now_ms: int) -> bool:
@@ -32,7 +33,7 @@ async def begin(db: Database, region: str, secret: str, trial: str, *, places: i
         f" WHERE {_IS_FREE.replace('is_', 'secret_trials.is_').replace('at_ms', 'secret_trials.at_ms')} RETURNING place"
     )
     about: dict[str, Value] = {"region": region, "secret": secret, "trial": trial}
-    about |= {"now_ms": now_ms, "expired_ms": now_ms - TRIAL_MS}
+    about |= {"now_ms": now_ms, "expired_ms": now_ms - TRIAL_MS, "ahead_ms": now_ms + TRIAL_MS}
     (rows,) = await db.write([Statement(sql, about)])
     return bool(rows)
 

@@ -298,6 +298,9 @@ tolerations:
 {{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") $game.command (not (contains "{game}" (join " " $game.command))) -}}
 {{- $faults = append $faults (printf "gameServer.command of region %s does not contain {game}, the server's own folder `game`: use it in place of %s." .code $game.gameFolder) -}}
 {{- end -}}
+{{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") (contains "matchpod/{cfg}" (join " " $game.command)) -}}
+{{- $faults = append $faults (printf "gameServer.command of region %s contains matchpod/{cfg}, a file that the server does not have: write +exec {cfg}." .code) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.networkPolicy.enabled -}}
@@ -316,6 +319,16 @@ tolerations:
 {{- end -}}
 {{- if and .Values.ingress.enabled .Values.ingress.ingest.sourceRanges (not .Values.ingress.controller) -}}
 {{- $faults = append $faults "ingress.ingest.sourceRanges needs ingress.controller: otherwise restrict addresses with ingress.ingest.annotations." -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled .Values.ingress.controller -}}
+{{- if and .Values.ingress.ingest.sourceRanges (not (has "/ingest" .Values.ingress.paths)) -}}
+{{- $faults = append $faults "ingress.ingest.sourceRanges restricts /ingest, which is not in ingress.paths: add it, or remove the addresses." -}}
+{{- end -}}
+{{- range .Values.ingress.paths -}}
+{{- if or (eq . "/") (hasPrefix "/ingest/" .) -}}
+{{- $faults = append $faults (printf "ingress.paths has %s, which leads to /ingest without its addresses and keeps its tokens in access logs: list /ingest, and each other path." .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.restore.file -}}
 {{- if ne (int .Values.replicaCount) 0 -}}

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from . import instance
 from .game import ENDING, TIMING, GameProcess, Timing
-from .instance_commands import remove_instances, run_instance
+from .instance_commands import remove_instances, remove_unused, run_instance
 from .log import FatalError, log, retry
 from .options import (
     DERIVE,
@@ -91,9 +91,7 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
 def _make_instance(options: Options, name: str) -> instance.Instance | None:
     if not options.install_dir:
         return None
-    for folder, state in instance.remove_unused(options.instances_dir, POD_OWNER).items():
-        if state == instance.REMOVED:
-            log("INFO", "folder of an ended game server removed", folder=folder)
+    remove_unused(options.instances_dir, POD_OWNER)
     addons = tuple(filter(None, options.addons.split(",")))
     own = instance.build(
         instance.Plan(options.install_dir, options.instances_dir, POD_OWNER, name, addons, options.steamclient)

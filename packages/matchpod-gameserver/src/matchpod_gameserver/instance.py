@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -39,6 +40,8 @@ LEFT_OUT = frozenset(
 MAX_COPIED_BYTES = 1024 * 1024  # of a file right in CSGO: small ones are lists and settings, large ones are game data
 IN_USE = -1  # instead of a lock
 REMOVED, USED, FORBIDDEN = "removed", "in use", "of another user"
+LOCK_WAIT_S = 5.0  # for a folder of the same name that is being removed
+LOCK_RETRY_S = 0.05
 FICLONE = 0x40049409  # shares the blocks of a file, on file systems that can
 
 _LEFT_OUT_FILE = re.compile(r".*\.dem|(backup|matchzy)_.*\.(txt|json)")
@@ -118,12 +121,17 @@ def build(plan: Plan) -> Instance:
 
 
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> dict[str, str]:
-    """Remove the instances of this owner, or the one with this name; return what became of each that was found."""
+    """Remove the instances of this owner, or the one with this name; return what became of each that was found.
+
+    That is REMOVED, USED, FORBIDDEN, or the text of the error for which it could not be removed.
+    """
     found, instances_dir = {}, os.path.realpath(instances_dir)
     try:
         names = sorted(os.listdir(instances_dir))
     except FileNotFoundError:
         return {}
+    except OSError as exc:
+        raise InstanceError(f"the folder for instances {instances_dir} cannot be read: {exc.strerror}") from exc
     for folder in names:
         if folder == f"{owner}.{name}" if name else folder.startswith(f"{owner}."):
             state = _remove_if_unused(os.path.join(instances_dir, folder))
@@ -137,6 +145,8 @@ def _remove_if_unused(path: str) -> str:
         lock = _lock(path)
     except PermissionError:
         return FORBIDDEN
+    except OSError as exc:
+        return str(exc)
     if lock is None or lock == IN_USE:
         return "" if lock is None else USED
     try:
@@ -144,6 +154,8 @@ def _remove_if_unused(path: str) -> str:
             return USED
         _remove_tree(path)
         return REMOVED
+    except OSError as exc:
+        return str(exc)
     finally:
         os.close(lock)
 
@@ -264,6 +276,7 @@ def _copy(source: str, target: str) -> None:
 
 def _claim(path: str) -> int:
     """Make an empty folder and return its lock. One that a crash left is removed."""
+    until_s = time.monotonic() + LOCK_WAIT_S
     while True:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with suppress(FileExistsError):
@@ -271,15 +284,20 @@ def _claim(path: str) -> int:
         lock = _lock(path)
         if lock is None:  # removed meanwhile
             continue
-        if lock != IN_USE:
-            if not os.listdir(path):
-                return lock
-            is_used = _has_process(path)
-            if not is_used:
-                _remove_tree(path)
-            os.close(lock)
-        if lock == IN_USE or is_used:
-            raise InstanceError(f"the folder {path} is in use by another server")
+        if lock != IN_USE and not os.listdir(path):
+            return lock
+        is_used = _has_process(path)
+        if lock == IN_USE:
+            if is_used or time.monotonic() >= until_s:
+                break
+            time.sleep(LOCK_RETRY_S)  # it is being removed: no process runs there
+            continue
+        if not is_used:
+            _remove_tree(path)
+        os.close(lock)
+        if is_used:
+            break
+    raise InstanceError(f"the folder {path} is in use by another server")
 
 
 def _lock(path: str) -> int | None:

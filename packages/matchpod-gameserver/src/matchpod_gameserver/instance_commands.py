@@ -33,16 +33,19 @@ def remove_instances(arguments: Sequence[str]) -> int:
     """Remove the folders that no server uses, and say which."""
     options, _ = parse_instance_arguments(REMOVE_INSTANCES, arguments, os.environ)
     log.format = options.log_format
-    try:
-        found = instance.remove_unused(options.instances_dir, options.owner, options.name)
-    except OSError as exc:
-        raise FatalError(f"a folder in {options.instances_dir} cannot be removed: {exc}") from exc
-    for folder, state in found.items():
+    return 0 if remove_unused(options.instances_dir, options.owner, options.name) else 1
+
+
+def remove_unused(instances_dir: str, owner: str, name: str = "") -> bool:
+    """Remove folders that no server uses, and log which; return False if one is left that should be gone."""
+    is_done = True
+    for folder, state in instance.remove_unused(instances_dir, owner, name).items():
         if state == instance.REMOVED:
             log("INFO", "folder of an ended game server removed", folder=folder)
-        elif state == instance.FORBIDDEN or options.name:  # running servers are usual
+        elif state != instance.USED or name:  # running servers are usual
             log("WARN", "folder of a game server not removed", folder=folder, reason=state)
-    return 1 if options.name and instance.REMOVED not in found.values() and found else 0
+            is_done = False
+    return is_done
 
 
 def _become(options: InstanceOptions, template: Sequence[str]) -> NoReturn:

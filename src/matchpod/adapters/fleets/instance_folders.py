@@ -75,7 +75,9 @@ class InstanceFolders:
             with suppress(BrokenPipeError), child.stdin:
                 child.stdin.write(cfg[1].encode())
             # The server does not inherit the other end, so this ends when the program has become the server.
-            if not select.select([report], [], [], MAKE_S)[0]:
+            waiting = select.poll()  # select() knows no numbers above 1,023, and a busy service has more open
+            waiting.register(report, select.POLLIN)
+            if not waiting.poll(MAKE_S * 1000):
                 child.kill()
                 child.wait()
                 raise OSError(f"the folder of the server was not made within {MAKE_S:g} s")

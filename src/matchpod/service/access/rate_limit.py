@@ -81,8 +81,8 @@ class FairPacer:
             raise self._error()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(client, deque()).append(waiter)
-        self._go_on()
         try:
+            self._go_on()
             async with asyncio.timeout(self._max_wait_s):
                 await waiter
         except TimeoutError:
@@ -99,9 +99,16 @@ class FairPacer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._queues and self._take():
+        while self._queues:
             client, queue = self._queues.popitem(last=False)
-            queue.popleft().set_result(None)
+            while queue and queue[0].done():  # its time is over, which its task has not noticed yet
+                queue.popleft()
+            if queue and not self._take():
+                self._queues[client] = queue
+                self._queues.move_to_end(client, last=False)
+                break
+            if queue:
+                queue.popleft().set_result(None)
             if queue:
                 self._queues[client] = queue  # after those of the others
         if self._queues:

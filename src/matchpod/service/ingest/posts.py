@@ -214,7 +214,9 @@ class Ingest:
 
     def take_shots(self, token: str, report: bytes, stored: Stored) -> bool:
         """Store a usual count of shots without waiting, as `take_report` does."""
-        return _are_shots(report) and self._take_report(EntryKind.SHOTS, token, report, stored)
+        if self._report_tokens.open_sender(token) is None or not _are_shots(report):
+            return False
+        return self._take_report(EntryKind.SHOTS, token, report, stored)
 
     def _take_report(self, kind: EntryKind, token: str, report: bytes, stored: Stored) -> bool:
         sender = self._report_tokens.open_sender(token)

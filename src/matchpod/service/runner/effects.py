@@ -250,9 +250,8 @@ class EffectExecutor:
             await self._line.run(console_commands.STATUS_JSON)  # a console that is lost has not been sent the action
         await self._append(EntryKind.ACTION_SENT, action_body(action.id))
         if action.type is ActionType.KICK and action.steam_id is not None:
-            presence = self._match.presence
-            user_id = UNKNOWN_USER_ID if presence.is_doubtful else presence.user_id_of(action.steam_id)
-            await self._kick(Kick(action.steam_id, user_id, KICKED_BY_ADMIN))
+            # The console is asked: the log may be behind, and another player may have this user id by now.
+            await self._kick(Kick(action.steam_id, UNKNOWN_USER_ID, KICKED_BY_ADMIN))
         if not commands:
             return
         answers = await self._line.run_all(commands)
@@ -273,6 +272,8 @@ class EffectExecutor:
 
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
+        if kick.reason == NOT_LISTED and not presence.is_unlisted(kick.player_id):
+            return  # they were added to the roster meanwhile
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # they left, and their user id may belong to another player by now

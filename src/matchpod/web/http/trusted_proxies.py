@@ -19,6 +19,9 @@ LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
 """Proxies that a request may have passed; with more of them, the last one that was read counts as the client."""
 
+MAX_NODE_BYTES: Final = 64
+"""Longer entries are no addresses, and are not kept."""
+
 KEPT: Final = 4096
 """Addresses that are kept as they were read: reading one takes as long as the rest of a connection's beginning."""
 
@@ -57,7 +60,8 @@ class TrustedProxies:
         """Return the nearest machine that is no trusted proxy, or the last one that is known."""
         client = proxy
         for node in reversed(nodes):
-            host, is_proxy = self._known(node.decode("latin-1").strip(" \t"))
+            is_short = len(node) <= MAX_NODE_BYTES
+            host, is_proxy = self._known(node.decode("latin-1").strip(" \t")) if is_short else (None, False)
             client = host or client
             if not is_proxy:
                 break

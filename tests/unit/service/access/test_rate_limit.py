@@ -162,3 +162,13 @@ def test_client_that_left_gives_its_turn_to_the_next() -> None:
         assert await turns(pacer, "b") == [("b", 0.1)]
 
     run(scenario)
+
+
+def test_client_that_leaves_when_its_turn_comes_costs_the_others_nothing() -> None:
+    async def scenario(pacer: FairPacer) -> None:
+        await turns(pacer, *"aaa")
+        gone = asyncio.create_task(pacer.turn("a"))
+        asyncio.get_running_loop().call_later(0.1, gone.cancel)  # before the turn, in the same step of the loop
+        assert await turns(pacer, "b") == [("b", 0.1)]
+
+    run(scenario)

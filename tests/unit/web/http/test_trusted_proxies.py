@@ -114,3 +114,10 @@ def test_no_text_before_the_entry_of_the_proxy_changes_the_client(names: list[st
         entry = CLIENT if name == "x-forwarded-for" else f"for={CLIENT}"
         assert client_by((name, text), (name, entry)) in (CLIENT, PROXY)
         assert client_by((name, f"{text}, {entry}")) in (CLIENT, PROXY)
+
+
+def test_long_entries_are_no_addresses_and_are_not_kept() -> None:
+    proxies = TrustedProxies(("10.0.0.0/8",))
+    for number in range(3):
+        assert proxies.client(PROXY, [(b"x-forwarded-for", b"%d" % number * 1_000)]) == PROXY
+    assert proxies._known.cache_info().currsize == 0
