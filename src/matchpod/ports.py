@@ -5,7 +5,7 @@ The docstrings are the contract: one test suite runs against every adapter of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -96,6 +96,11 @@ class Database(Protocol):
 # --- fleets -------------------------------------------------------------------------------------------------------
 
 
+async def _is_of_no_match(token: str) -> bool:
+    """Say that no other match has this token: the caller knows none."""
+    return False
+
+
 class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The server a match needs. `slot` is one of the fleet's slots, already reserved for this match, if it has any."""
 
@@ -110,6 +115,8 @@ class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
     players: tuple[str, ...] = ()
     """The expected players; only simulated servers use them."""
     environment: Mapping[str, str] = {}
+    is_of_other_match: Callable[[str], Awaitable[bool]] = _is_of_no_match
+    """True for the log token of another open match of this installation."""
 
 
 class GameServer(msgspec.Struct, frozen=True, kw_only=True):

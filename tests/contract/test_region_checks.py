@@ -14,9 +14,9 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
 from matchpod.ports import Database, Statement
 from matchpod.service.region_checks.requests import PAUSE_MS, CheckProgress, read_report
-from matchpod.service.region_checks.runs import NEEDS_ALLOCATE, NONE_FREE, WAITING
+from matchpod.service.region_checks.runs import FAILED, NEEDS_ALLOCATE, NONE_FREE, WAITING
 from matchpod.storage import region_checks, servers, slots
-from matchpod.storage.region_checks import STALE_MS
+from matchpod.storage.region_checks import STALE_MS, CheckPost
 from tests.contract import agones_cluster, databases, fleet_servers
 from tests.contract.agones_cluster import DELETE, AgonesCluster
 from tests.contract.checked_region import (
@@ -343,6 +343,22 @@ async def test_unknown_region_is_not_found(db: Database) -> None:
         with pytest.raises(NotFoundError, match=r"Unknown region 'us'\. Known regions: eu\."):
             await region.checks.request("us", actor="tester")
         assert await region.checks.read(CODE) is None
+
+
+async def test_check_that_fails_is_done_with_a_note(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        check = await region.begin()
+        monkeypatch.setattr(region.region.fleet, "waiting_server", None)
+        with pytest.raises(TypeError):
+            await check.run()
+        found = await region.read()
+        assert (found.state, found.note) == (CheckProgress.DONE, FAILED)
+
+
+async def test_post_with_an_unknown_token_writes_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "write", None)
+    post = CheckPost(received_ms=1, source="", stamp=None)
+    assert not await region_checks.record_post(db, "check-x", post)
 
 
 async def test_loop_runs_requested_checks(db: Database) -> None:

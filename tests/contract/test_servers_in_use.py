@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pytest
 
-from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, log_address_command
+from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, end_match_command, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.effects import CancelReason
@@ -75,7 +75,9 @@ async def test_match_waits_until_another_installation_no_longer_uses_all_servers
             await world.until(lambda asked=asked: len(region.opened) == asked, "it has asked again")  # type: ignore[misc]
             await world.until_phase(ServerPhase.PENDING, NAME)
         assert [region.servers_at[one].commands for one in (FIRST, SECOND)] == [[LOG_LISTENERS] * 3] * 2
-        warned = [vars(one)["slot"] for one in caplog.records if one.message == "server used by another installation"]
+        warned = [
+            vars(one)["slot"] for one in caplog.records if one.message == "server used by another installation or match"
+        ]
         assert sorted(warned) == [FIRST, SECOND], "each is reported once"
         region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
         world.clock.ahead_ms += HOLD_MS
@@ -165,6 +167,22 @@ async def test_match_leaves_a_server_that_another_installation_began_to_use_whil
         assert (row.slot, row.tries) == (SECOND, 0)
         asked = {command.split()[0] for command in region.servers_at[FIRST].commands[sent:]}
         assert asked <= {"status", "status_json", LOG_LISTENERS}, "nothing was changed on it"
+
+
+async def test_match_leaves_a_server_alone_that_another_match_uses_under_another_address(db: Database) -> None:
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        region = region_of(world)
+        world.start(intervals=OFTEN, installation=OURS)
+        await world.create(NAME, scenario="no_show")
+        assert (await world.until_phase(ServerPhase.RUNNING, NAME)).slot == FIRST
+        region.servers_at[SECOND] = region.servers_at[FIRST]
+        sent = len(region.servers_at[FIRST].commands)
+        other = names_from(1)[0]
+        await world.create(other, scenario="no_show")
+        row = await world.until_phase(ServerPhase.PENDING, other)
+        assert row.error == f"the server {SECOND} is used by another match; list it once only, under one address"
+        assert LOG_LISTENERS in region.servers_at[FIRST].commands[sent:]
+        assert not {REMOVE_LOG_LISTENERS, end_match_command()} & {*region.servers_at[FIRST].commands[sent:]}
 
 
 async def test_match_on_a_server_that_left_the_list_takes_the_place_of_no_other(db: Database) -> None:

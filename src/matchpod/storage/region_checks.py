@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, NothingChangedError, Statement, Value
+from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement, Value
 from matchpod.storage import rows
 from matchpod.storage.servers import token_hash
 
@@ -128,7 +128,7 @@ async def hold_slot(db: Database, row: CheckRow, slot: str) -> bool:
     )
     try:
         await db.write([statement])
-    except NothingChangedError:
+    except (NothingChangedError, DuplicateError):  # another process may have just reserved it for a match
         return False
     return True
 
@@ -152,16 +152,18 @@ def expect_post(check_id: str, token: str, now_ms: int) -> Statement:
 async def record_post(db: Database, token: str, post: CheckPost) -> bool:
     """Record the first log post with a token; False if no check expects it."""
     hashed = token_hash(token)
-    await db.write(
-        [
-            Statement(
-                "UPDATE check_posts SET received_ms = :received_ms, source = :source, stamp = :stamp"
-                " WHERE token_hash = :hash AND received_ms IS NULL",
-                {"hash": hashed, **rows.to_params(post)},
-            )
-        ]
-    )
-    return await db.read_one("SELECT check_id FROM check_posts WHERE token_hash = :hash", {"hash": hashed}) is not None
+    found = await db.read_one("SELECT received_ms FROM check_posts WHERE token_hash = :hash", {"hash": hashed})
+    if found == (None,):  # a write costs more than a read, and anyone may send any token
+        await db.write(
+            [
+                Statement(
+                    "UPDATE check_posts SET received_ms = :received_ms, source = :source, stamp = :stamp"
+                    " WHERE token_hash = :hash AND received_ms IS NULL",
+                    {"hash": hashed, **rows.to_params(post)},
+                )
+            ]
+        )
+    return found is not None
 
 
 async def post_of(db: Database, token: str) -> CheckPost | None:

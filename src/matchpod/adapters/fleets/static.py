@@ -106,7 +106,10 @@ class StaticFleet(FixedSlots):
         )
 
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
-        """Return the server of this slot; SlotInUseError if another installation uses it."""
+        """Return the server of this slot; SlotInUseError if another installation uses it.
+
+        So too if another match of this one does: the server may be listed twice, by its name and by its IP.
+        """
         server = self.waiting_server(order.slot)
         if server is None:
             raise ports.FleetError(f"this fleet has no server {order.slot}")
@@ -114,17 +117,22 @@ class StaticFleet(FixedSlots):
             address = await _resolve(server.ip, server.port)
             console = await self._consoles.open(server.rcon_host, server.rcon_port, server.rcon_password)
             try:
-                users = [installation_in(token) for token in await _log_tokens(console.run)]
+                tokens = await _log_tokens(console.run)
             finally:
                 await console.close()
         except ports.ConsoleError as exc:
             raise ports.FleetError(f"the server is not ready: {exc}") from exc
-        others = [user for user in users if user not in (None, self._owner)]
+        others = [user for user in map(installation_in, tokens) if user not in (None, self._owner)]
         if others:
             raise ports.SlotInUseError(
                 f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
                 f" run {REMOVE_LOG_LISTENERS} on the server"
             )
+        for token in tokens:
+            if await order.is_of_other_match(token):
+                raise ports.SlotInUseError(
+                    f"the server {order.slot} is used by another match; list it once only, under one address"
+                )
         return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:

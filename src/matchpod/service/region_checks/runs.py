@@ -49,6 +49,8 @@ NEEDS_ALLOCATE: Final = (
 )
 NONE_FREE: Final = "No server is free."
 
+FAILED: Final = "The check failed by an error of Matchpod, which its log names."
+
 _Provider = Callable[[], AbstractAsyncContextManager[GameServer | None]]
 """Provides a server for the time of its check; None if none is free."""
 
@@ -133,7 +135,12 @@ class RegionCheck:
                     break  # replaced: this process was frozen for too long
             if not checking.done():
                 return
-            await checking
+            try:
+                await checking
+            except Exception:
+                self._note = FAILED
+                await self._renew(report=self._encoded(), is_done=True)
+                raise
             self._reports = {report.server: report for report in compare_builds(tuple(self._reports.values()))}
         finally:
             checking.cancel()

@@ -41,7 +41,7 @@ from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, free_slot, leave_server
 from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events as stored_events
-from matchpod.storage import raw_log, resting_slots, slots, waiting_matches
+from matchpod.storage import raw_log, resting_slots, servers, slots, waiting_matches
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
@@ -273,6 +273,11 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
     row = lease.row
     settings = settings_of(row)
     game_type, game_mode = game_mode_of(settings.match_type)
+
+    async def is_of_other_match(token: str) -> bool:
+        found = await servers.by_log_token(deps.db, token)
+        return found is not None and found.id != row.id and not found.has_ended
+
     order = ServerOrder(
         server_id=row.id,
         slot=row.slot or "",
@@ -283,6 +288,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
         players=settings.roster,
         environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
+        is_of_other_match=is_of_other_match,
     )
     lease.check()
     server = await region.fleet.allocate(order)
@@ -355,12 +361,12 @@ async def _abandon_server(
 
 
 async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Free a slot whose server another installation uses, without touching that server; not an attempt."""
+    """Free a slot whose server another installation or match uses, and leave that alone; not an attempt."""
     row = lease.row
     deps.machine_faults.clear(region.code)
     if deps.used_slots.record(region.code, row.slot or "", deps.clock.now_ms(), error):
         about = {"server_id": row.id, "region": row.region, "slot": row.slot, "error": error}
-        _log.warning("server used by another installation", extra=about)
+        _log.warning("server used by another installation or match", extra=about)
     await _free_slot(lease, deps, region)
 
 
