@@ -12,9 +12,10 @@ from cs2_simulator.setup_faults import SetupFault
 from matchpod.core.errors import NotFoundError, RateLimitError
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, GameServer, Statement
 from matchpod.service.region_checks.requests import PAUSE_MS, CheckProgress, read_report
 from matchpod.service.region_checks.runs import FAILED, NEEDS_ALLOCATE, NONE_FREE, WAITING
+from matchpod.service.region_checks.server_check import GiveWayError, ServerCheck
 from matchpod.storage import region_checks, servers, slots
 from matchpod.storage.region_checks import STALE_MS, CheckPost
 from tests.contract import agones_cluster, databases, fleet_servers
@@ -230,6 +231,36 @@ async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) 
         await task
         assert machine.stream.listeners == []
         assert not machine.variables.is_on("sv_hibernate_when_empty"), "it is another's by now"
+
+
+async def test_check_that_is_stopped_changes_no_server_that_is_no_longer_held(db: Database) -> None:
+    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
+    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
+        machine = running[0].machine
+        task = asyncio.create_task((await region.begin()).run())
+        await until(lambda: not machine.variables.is_on("sv_hibernate_when_empty"), "the server is kept awake")
+        await db.write([Statement("DELETE FROM slots")])
+        task.cancel()
+        await asyncio.wait([task])
+        assert not machine.variables.is_on("sv_hibernate_when_empty"), "it is another's by now"
+
+
+async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database) -> None:
+    async with simulated_servers({}) as running:
+        port = int(running[0].address.rpartition(":")[2])
+    server = GameServer(ip="127.0.0.1", port=port, rcon_host="127.0.0.1", rcon_port=port, rcon_password="a password")
+
+    async def go_on() -> None:
+        raise GiveWayError
+
+    async def report(_: ServerReport) -> None:
+        pass
+
+    async with open_region(db, static_fleet(running)) as region:
+        check = ServerCheck(region.deps, "chk", "a server", server, is_real_time=True, go_on=go_on, report=report)
+        async with asyncio.timeout(10):
+            with pytest.raises(GiveWayError):
+                await check.run()
 
 
 # --- other fleets -------------------------------------------------------------------------------------------------

@@ -91,6 +91,9 @@ OPS_PATIENCE: Final = Patience(head_s=5.0)
 
 Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+REGION_CHECKS: Final = "region checks"
+"""Name of the part that runs checks of regions."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -298,6 +301,9 @@ class ServiceProcess:
                 await asyncio.wait({*jobs, stop}, return_when=asyncio.FIRST_COMPLETED)
                 crashed = {job for job in jobs if job.done()}
                 _log_crashed(crashed)
+                for job in jobs:
+                    if job.get_name() == REGION_CHECKS:
+                        job.cancel()  # first: a server that is checked is left as it was while the others stop
                 await self._stop(http)
         finally:
             for task in (*jobs, stop):
@@ -322,7 +328,7 @@ class ServiceProcess:
                 "outbox": self._service.dispatcher.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
-                "region checks": self._service.region_checks.run,
+                REGION_CHECKS: self._service.region_checks.run,
             }
             if also is not None:
                 jobs["place"] = also

@@ -249,9 +249,15 @@ class RegionCheck:
             game_mode=game_mode,
             rcon_password=new_token(self._deps.random_bytes(TOKEN_RANDOM_BYTES)),
         )
+        allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
-            yield await self._region.fleet.allocate(order)
+            while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
+                if slot:  # a cluster may have allocated a pod by now: that is checked or deleted afterwards
+                    await self._go_on()
+            yield await allocating
         finally:
+            allocating.cancel()
+            await asyncio.gather(allocating, return_exceptions=True)
             await self._region.fleet.release(self._row.id, slot)
 
     async def _go_on(self) -> None:
@@ -260,9 +266,9 @@ class RegionCheck:
             raise GiveWayError
 
     async def _go_on_holding(self) -> None:
-        await self._go_on()
         if not await region_checks.holds_slot(self._deps.db, self._row.id):
             raise HoldLostError  # this process was frozen, and the server may be that of a match by now
+        await self._go_on()
 
     # --- the report -----------------------------------------------------------------------------------------------
 

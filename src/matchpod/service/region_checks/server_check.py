@@ -12,7 +12,7 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -40,6 +40,7 @@ from matchpod.ports import (
     ConsoleLostError,
     Consoles,
     Database,
+    DatabaseError,
     GameServer,
     RemoteConsole,
     ServerProbe,
@@ -59,8 +60,11 @@ HIBERNATE: Final = "sv_hibernate_when_empty"
 POLL_S: Final = 0.1
 """How often the database is asked for the post: another process may receive it."""
 
-CLEAN_S: Final = 10.0
+CLEAN_S: Final = 25.0
 """Time limit for leaving a server as it was."""
+
+CLEAN_COMMAND_S: Final = 4.0
+"""Time limit for each command of that: if the first connection hangs, there is time for a second one."""
 
 _log = logging.getLogger(__name__)
 
@@ -208,6 +212,7 @@ class ServerCheck:
                 await console.close()
             if time.monotonic() >= until_s or opening in (Opening.WRONG_PASSWORD, Opening.NO_CONSOLE):
                 return None, opening, error
+            await self._go_on()
             await asyncio.sleep(self._deps.times.pause_s)
 
     async def _has_map(self, console: RemoteConsole) -> bool:
@@ -322,18 +327,20 @@ class ServerCheck:
                         await self._undo(again, listening)
                     finally:
                         await again.close()
-        except (ConsoleError, TimeoutError) as exc:
+        except (ConsoleError, DatabaseError, TimeoutError) as exc:
             about = {"server": self._name, "error": str(exc) or "timed out"}
             _log.warning("server not left as it was", extra=about)
 
     async def _undo(self, console: RemoteConsole, listening: _Listening) -> None:
         remove = console_commands.remove_log_address_command(listening.url)
-        _, listed = await console.run_all((remove, console_commands.LOG_LISTENERS))
+        _, listed = await console.run_all((remove, console_commands.LOG_LISTENERS), timeout_s=CLEAN_COMMAND_S)
+        with suppress(GiveWayError):
+            await self._go_on()  # which notices that the server may be that of a match by now
         if not self._is_held:
             return
         if answers.parse_log_listeners(listed) == (listening.url,):  # an older build, which cannot remove one of them
-            await console.run(console_commands.REMOVE_LOG_LISTENERS)
-        await console.run_all(listening.undo)
+            await console.run(console_commands.REMOVE_LOG_LISTENERS, timeout_s=CLEAN_COMMAND_S)
+        await console.run_all(listening.undo, timeout_s=CLEAN_COMMAND_S)
 
 
 def _console_address(server: GameServer) -> str:
