@@ -80,6 +80,7 @@ class CheckedRegion:
             turns=turns,
             installation=OURS,
             random_bytes=secrets.token_bytes,
+            pending_ms=600_000,
             times=TIMES,
         )
         self.runs = CheckRuns(self.deps, self.regions)

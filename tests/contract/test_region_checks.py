@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cs2_protocol.console_commands import log_address_command
@@ -14,7 +15,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
 from matchpod.ports import Database, GameServer, Statement
 from matchpod.service.region_checks.requests import PAUSE_MS, CheckProgress, read_report
-from matchpod.service.region_checks.runs import FAILED, NEEDS_ALLOCATE, NONE_FREE, WAITING
+from matchpod.service.region_checks.runs import FAILED, LAST_FREE, NEEDS_ALLOCATE, NONE_FREE, WAITING
 from matchpod.service.region_checks.server_check import GiveWayError, ServerCheck
 from matchpod.storage import region_checks, servers, slots
 from matchpod.storage.region_checks import STALE_MS, CheckPost
@@ -261,6 +262,13 @@ async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database
         async with asyncio.timeout(10):
             with pytest.raises(GiveWayError):
                 await check.run()
+
+
+async def test_last_free_server_is_not_held_where_matches_do_not_wait(db: Database) -> None:
+    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+        region.deps = msgspec.structs.replace(region.deps, pending_ms=0)
+        (report,) = (await region.check()).servers
+        assert (report.state, report.note) == (CheckState.NOT_CHECKED, LAST_FREE)
 
 
 # --- other fleets -------------------------------------------------------------------------------------------------

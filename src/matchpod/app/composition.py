@@ -214,6 +214,7 @@ def _compose_checks(deps: Deps) -> CheckRuns:
             turns=deps.turns,
             installation=deps.installation,
             random_bytes=deps.random_bytes,
+            pending_ms=deps.pending_ms,
         ),
         deps.regions,
     )

@@ -51,6 +51,8 @@ NONE_FREE: Final = "No server is free."
 
 FAILED: Final = "The check failed by an error of Matchpod, which its log names."
 
+LAST_FREE: Final = "It is the last free server, and matches of this region do not wait for one, so it was not held."
+
 _Provider = Callable[[], AbstractAsyncContextManager[GameServer | None]]
 """Provides a server for the time of its check; None if none is free."""
 
@@ -194,6 +196,9 @@ class RegionCheck:
     async def _check_slot(self, slot: str, server: _Provider) -> None:
         """Hold the server of a slot and check it, unless a match uses it or waits for one."""
         db = self._deps.db
+        if await self._must_stay_free(slot):
+            await self._store(ServerReport(server=slot, state=CheckState.NOT_CHECKED, note=LAST_FREE))
+            return
         if not await region_checks.hold_slot(db, self._row, slot):
             taken = (await slots.taken(db)).get(self._region.code, {})
             waiting = ServerReport(server=slot, state=CheckState.NOT_CHECKED, note=WAITING)
@@ -204,6 +209,14 @@ class RegionCheck:
         finally:
             wake = waiting_matches.wake(self._region.code, self._deps.clock.now_ms(), limit=1)
             await db.write([slots.free(self._row.id), wake])
+
+    async def _must_stay_free(self, slot: str) -> bool:
+        """True if a match would fail at once, because this server is the only free one."""
+        own_ms = self._region.pending_ms
+        if self._deps.pending_ms if own_ms is None else own_ms:
+            return False
+        taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
+        return [one for one in self._region.fleet.slots or () if one not in taken] == [slot]
 
     async def _check_server(
         self,

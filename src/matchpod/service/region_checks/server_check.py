@@ -101,6 +101,8 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
     turns: FoldTurns
     installation: str
     random_bytes: Callable[[int], bytes]
+    pending_ms: int
+    """How long a match waits for a server, in regions that do not set it."""
     times: CheckTimes = CheckTimes()
 
 
