@@ -412,11 +412,16 @@ def test_organization_stream_documents_every_event_and_no_end(document: OpenApiS
     items = schemas[event]["properties"]["data"]["contentSchema"]["$ref"].rpartition("/")[2]
     assert set(schemas[items]["discriminator"]["mapping"]) == {
         "action",
+        "anti_cheat",
+        "attention_raised",
+        "demo_available",
         "gap",
         "map_ended",
         "map_live",
         "match_created",
         "match_ended",
+        "match_paused",
+        "match_resumed",
         "position",
         "ruling",
         "score_changed",

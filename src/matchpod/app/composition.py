@@ -27,6 +27,7 @@ from matchpod.app.measurement import RegionMeter, measure
 from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
+from matchpod.app.webhooks import WebhookParts, compose_webhooks
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.page_updates import Broadcasts
 from matchpod.console.routes import endpoints as console_endpoints
@@ -95,6 +96,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
+    webhooks: WebhookParts
     upkeep: Upkeep
     console: ConsoleDeps
     sender: CallbackSender
@@ -136,16 +138,27 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    proxy = settings.callback_proxy
-    sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
+    sender = _sender(settings)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    checks = _compose_checks(deps)
+    history, checks = History(db=db, live=deps.live, remote=remote), _compose_checks(deps)
+    webhooks = compose_webhooks(
+        resources, deps, dispatcher.private_callbacks, history, sender=_sender(settings), owner=owner
+    )
     services = _compose_services(
-        resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness, checks=checks
+        resources,
+        deps,
+        dispatcher,
+        supervisor,
+        disk=disk,
+        remote=remote,
+        readiness=readiness,
+        checks=checks,
+        history=history,
+        webhooks=webhooks,
     )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
@@ -153,6 +166,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         console=console,
         supervisor=supervisor,
         dispatcher=dispatcher,
+        webhooks=webhooks,
         upkeep=_compose_upkeep(resources, deps, readiness=readiness, disk=disk, sessions=console.sessions),
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
@@ -163,7 +177,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     )
 
 
-def _compose_services(
+def _compose_services(  # noqa: PLR0913 - one argument per collaborator
     resources: Resources,
     deps: Deps,
     dispatcher: CallbackDispatcher,
@@ -173,6 +187,8 @@ def _compose_services(
     remote: RemoteMatches,
     readiness: Readiness,
     checks: CheckRuns,
+    history: History,
+    webhooks: WebhookParts,
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
@@ -187,7 +203,8 @@ def _compose_services(
         rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
-        history=History(db=db, live=deps.live, remote=remote),
+        webhooks=webhooks.management,
+        history=history,
         records=MatchRecords(db=db),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -416,6 +433,11 @@ def _compose_dispatcher(
         version=version,
         spans=spans,
     )
+
+
+def _sender(settings: Settings) -> HttpCallbackSender:
+    proxy = settings.callback_proxy
+    return HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
 
 
 def _regions_of(resources: Resources, consoles: Consoles, metrics: Metrics) -> Regions:

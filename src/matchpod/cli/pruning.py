@@ -64,6 +64,10 @@ def _print_report(retention: Retention, pruned: Pruned, compacted: int, *, dry_r
             f"events of organizations' streams older than {_days(min(STREAM_DAYS, retention.event_days))}",
             pruned.organization_events,
         ),
+        (
+            f"deliveries of webhooks older than {_days(min(STREAM_DAYS, retention.event_days))}",
+            pruned.webhook_deliveries,
+        ),
         (f"entries of the audit log older than {_days(AUDIT_DAYS)}", pruned.audit_entries),
         ("idempotency keys older than 1 day", pruned.idempotency_keys),
         ("counters that have become 0", pruned.empty_counts),
