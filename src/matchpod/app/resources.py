@@ -51,10 +51,10 @@ async def open_resources(settings: Settings) -> Resources:
     make_folder(settings.data_dir)
     _check_database_user(settings)
     vault = _open_vault(settings)
-    db = await _open_database(settings)
+    db = await open_database(settings)
     try:
         await _migrate(db, vault)
-        clock = await _open_clock(db)
+        clock = await open_clock(db)
         installation = await _read_installation(db)
     except ResourcesError:
         await db.close()
@@ -67,7 +67,7 @@ async def read_schema_version(settings: Settings) -> SchemaVersion:
     if settings.database_url is None and not settings.database_path.exists():
         return SchemaVersion(applied=0, required=0)
     _check_database_user(settings)
-    db = await _open_database(settings)
+    db = await open_database(settings)
     try:
         return await read_version(db)
     except DatabaseError as exc:
@@ -173,7 +173,8 @@ def _check_database_user(settings: Settings) -> None:
         ) from exc
 
 
-async def _open_database(settings: Settings) -> Database:
+async def open_database(settings: Settings) -> Database:
+    """Open the database without migrating it; raise ResourcesError if that fails."""
     try:
         if settings.database_url is not None:
             from matchpod.adapters.postgres import PostgresDatabase  # imported here, for a quick start without it
@@ -201,7 +202,7 @@ async def _read_installation(db: Database) -> str:
         raise ResourcesError(f"The id of the installation cannot be stored: {exc}.") from exc
 
 
-async def _open_clock(db: Database) -> Clock:
+async def open_clock(db: Database) -> Clock:
     """The time of a shared database, if there is one: leases work only if the clocks of all processes agree."""
     try:
         database_now_ms = await database_ms(db)
