@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,15 @@ from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.core.demos import DemoState, MissingReason
 from matchpod.core.errors import UnavailableError
 from matchpod.core.match.played_map import MapStatus
-from matchpod.ports import Database, DatabaseUnavailableError, DemoWriter, Statement, StorageError, StorageFullError
+from matchpod.ports import (
+    Database,
+    DatabaseUnavailableError,
+    DemoWriter,
+    Row,
+    Statement,
+    StorageError,
+    StorageFullError,
+)
 from matchpod.service.demos.uploads import Ended, Sender, UploadHead, UploadLimits, Uploads, file_name_of, map_of
 from matchpod.storage import demos, history
 from matchpod.storage.demos import DemoRow
@@ -51,11 +59,11 @@ class Outage(DelegatingDatabase):
 
     failures = 0
 
-    async def write(self, statements: object) -> list[list[databases.Row]]:
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.failures:
             self.failures -= 1
             raise DatabaseUnavailableError("gone")
-        return await super().write(statements)  # type: ignore[arg-type]  # passed on
+        return await super().write(statements)
 
 
 class World:
@@ -242,7 +250,7 @@ async def test_unknown_token_has_no_sender(world: World) -> None:
 
 
 async def test_server_that_was_replaced_still_uploads(world: World, db: Database) -> None:
-    (row,) = await demos.of_server(db, SERVER) or [(await world.sender()).row]
+    row = (await world.sender()).row
     await db.write([demos.expect(row, map_id=map_id(SERVER, 1), map_number=1, now_ms=1)])
     await db.write([Statement("UPDATE servers SET report_token_hash = 'new', log_token_hash = 'new'")])
     assert (await world.upload(body(b"0123456789"))).reason is None

@@ -52,7 +52,7 @@ def receivers(service: ServeProcess) -> list[dict[str, object]]:
 
 
 def url_of(service: ServeProcess, number: int = 0) -> str:
-    """Return the URL for uploads, once the process that receives them was started so many times again."""
+    """Return the URL for uploads, once the process that receives them was started again this many times."""
     wait_until(lambda: len(receivers(service)) > number, "the process that receives demos")
     return f"http://127.0.0.1:{receivers(service)[number]['port']}/ingest/demos"
 
@@ -74,8 +74,7 @@ def last(service: ServeProcess) -> tuple[str, str | None]:
 
 
 def test_uploads_survive_their_process_and_end_with_the_service(tmp_path: Path) -> None:
-    settings = {"upload_port": "0", "log_format": "json"}
-    with serving(tmp_path, **settings) as service:
+    with serving(tmp_path, upload_port="0") as service:
         assert service.url
         add_match(service)
         url = url_of(service)
@@ -104,7 +103,7 @@ def test_uploads_survive_their_process_and_end_with_the_service(tmp_path: Path) 
         wait_until(lambda: last(service) == ("uploading", None), "the upload")
         service.process.kill()
         service.wait()
-    with serving(tmp_path, **settings) as service:
+    with serving(tmp_path, upload_port="0") as service:
         assert service.url
         assert last(service) == ("missing", "interrupted")
         client.close()

@@ -15,7 +15,8 @@ from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.private_files import SharedFolderError, is_open_to_others, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
-from matchpod.ports import Clock, Database, DatabaseError, Vault
+from matchpod.app.demo_storage import open_demo_storage
+from matchpod.ports import Clock, Database, DatabaseError, DemoStorage, Vault
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings, has_secrets
@@ -40,10 +41,19 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     installation: str
     """The id of this installation, made with its database."""
+    demo_storage: DemoStorage
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self.demo_storage.close()
+        await self.db.close()
 
     @property
     def retention(self) -> Retention:
-        return Retention(raw_log_days=self.settings.raw_log_days, event_days=self.settings.event_days)
+        settings = self.settings
+        return Retention(
+            raw_log_days=settings.raw_log_days, event_days=settings.event_days, demo_days=settings.demo_days
+        )
 
 
 async def open_resources(settings: Settings) -> Resources:
@@ -59,7 +69,14 @@ async def open_resources(settings: Settings) -> Resources:
     except ResourcesError:
         await db.close()
         raise
-    return Resources(settings=settings, db=db, vault=vault, clock=clock, installation=installation)
+    return Resources(
+        settings=settings,
+        db=db,
+        vault=vault,
+        clock=clock,
+        installation=installation,
+        demo_storage=open_demo_storage(settings),
+    )
 
 
 async def read_schema_version(settings: Settings) -> SchemaVersion:

@@ -31,6 +31,7 @@ from matchpod.adapters.systemd_notify import SystemdNotifier
 from matchpod.app import first_run
 from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
 from matchpod.app.database_copies import claim_place, renew_place
+from matchpod.app.demo_storage import demo_storage_fault
 from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.log_urls import unreachable_log_urls
@@ -193,7 +194,7 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _prepare_driving(service, unfinished, unreachable_log_urls(settings, ingest_base))
+            await _prepare_driving(service, unfinished, await _faults_of(resources, ingest_base))
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -207,8 +208,7 @@ async def _serve(
         elif announce is not None:
             announce(await first_run.another_key_text(service.access, command=command, has_console=settings.console))
         collect_rarely()
-        sockets = Sockets(main=bound, ops=ops, uploads=uploads)
-        process = ServiceProcess(service, sockets, url, limits=limits, grace_s=settings.grace_s)
+        process = ServiceProcess(service, Sockets(bound, ops, uploads), url, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
 
 
@@ -218,7 +218,7 @@ async def _open(settings: Settings, stack: AsyncExitStack) -> Resources:
     if settings.database_url is None:
         stack.callback(_lock_folder(settings).release)
     resources = await open_resources(settings)
-    stack.push_async_callback(resources.db.close)
+    stack.push_async_callback(resources.close)
     return resources
 
 
@@ -487,6 +487,12 @@ async def _prepare_driving(
     await record_deaths(service.deps.suspects, unfinished)
     await _check_fleets(service, faults)
     await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
+
+
+async def _faults_of(resources: Resources, ingest_base: str) -> list[str]:
+    """Return what is wrong with the settings besides fleets."""
+    fault = await demo_storage_fault(resources.settings, resources.db, resources.demo_storage)
+    return [*unreachable_log_urls(resources.settings, ingest_base), *([] if fault is None else [fault])]
 
 
 async def _check_fleets(service: Service, known: Sequence[str]) -> None:

@@ -212,7 +212,7 @@ class _S3Writer(DemoWriter):
     def _append(self, part: bytes) -> None:
         if self._collected is None:
             self._spool.mkdir(mode=0o750, parents=True, exist_ok=True)
-            self._collected = tempfile.TemporaryFile(dir=self._spool, buffering=0)
+            self._collected = tempfile.TemporaryFile(dir=self._spool, buffering=0)  # noqa: SIM115 - closed when it was sent
         rest = memoryview(part)
         while rest:
             rest = rest[self._collected.write(rest) :]

@@ -45,7 +45,7 @@ RETRY_S: Final = 1.0
 PATIENCE_S: Final = 60.0
 """How long an upload waits for the database: longer than a failover takes."""
 SPACE_CHECK_BYTES: Final = 64 * 1024 * 1024
-"""After so many bytes the free space is measured again."""
+"""Bytes after which the free space is measured again."""
 UPLOAD_ID_BYTES: Final = 16
 RETRY_AFTER_S: Final = 5
 
@@ -173,7 +173,7 @@ class Uploads:
         finally:
             seconds = max(0, self._clock.now_ms() - began_ms) / 1000
             ended = Ended(reason=reason, received_bytes=receipt.bytes, seconds=seconds)
-            await _to_its_end(self._end(demo, upload, receipt, writer, ended))
+            await _to_its_end(self._end(demo, upload, receipt, writer=writer, ended=ended))
         return ended
 
     async def run(self) -> None:
@@ -284,7 +284,7 @@ class Uploads:
             raise EOFError from exc
 
     async def _end(
-        self, demo: DemoRow, upload: Upload, receipt: _Receipt, writer: DemoWriter | None, ended: Ended
+        self, demo: DemoRow, upload: Upload, receipt: _Receipt, *, writer: DemoWriter | None, ended: Ended
     ) -> None:
         is_kept = ended.reason is None
         if writer is not None and ended.reason is not None:
