@@ -56,6 +56,17 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
         "The URL at which the game servers of this region reach the service.",
         fallback="`MATCHPOD_LOG_URL`",
     )
+    record_demos: bool = setting(
+        rules.boolean(),
+        "Whether matches with listed players are recorded unless they say otherwise (`recordDemo`). "
+        "Needs `MATCHPOD_UPLOAD_PORT`.",
+        default="false",
+    )
+    tv_delay: int = setting(
+        rules.whole_number(0, 600),
+        "Seconds that GOTV is behind in matches that are recorded. The servers of such matches are kept as much longer.",
+        default=90,
+    )
     fleet: FleetSettings
 
 

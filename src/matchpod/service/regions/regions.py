@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from matchpod.core.iso_dates import iso_time
-from matchpod.core.requests.validation import RegionRules
+from matchpod.core.requests.validation import DemoRules, RegionRules
 from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.regions.silence import SilentServers
@@ -23,7 +23,8 @@ from matchpod.storage.resting_slots import RestingSlot
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
 
-    `pending_ms`: how long a match waits for a server there; None for the default of the service.
+    `pending_ms`: how long a match waits for a server there; None for the default of the service. `demos`: None if the
+    service cannot store any.
     """
 
     code: str
@@ -32,6 +33,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     allows_simulator: bool = False
     pending_ms: int | None = None
+    demos: DemoRules | None = None
     fleet: Fleet
 
     @property
@@ -192,7 +194,9 @@ class Regions:
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {
-            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
+            code: RegionRules(
+                is_active=is_active or code != requested, is_simulated=region.allows_simulator, demos=region.demos
+            )
             for code, region in self._regions.items()
         }
 
