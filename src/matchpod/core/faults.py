@@ -95,7 +95,9 @@ class FaultCode(Enum):
         "must not be forfeit unless both teams list players: a team wins if all its players have joined, and not all "
         "of the other team"
     )
-    RECORDING_WITHOUT_PLAYERS = "must not be true unless players are listed: the match plugin records, and runs only then"
+    RECORDING_WITHOUT_PLAYERS = (
+        "must not be true unless players are listed: the match plugin records, and runs only then"
+    )
     NO_DEMO_STORAGE = (
         "must not be true: this service stores no demos; leave it out, or ask the operator of the service to set "
         "MATCHPOD_UPLOAD_PORT"

@@ -68,6 +68,8 @@ BROADCAST = "tv_enable"
 TV_CVARS = (BROADCAST, "tv_delay")
 """The variables of GOTV that a match changes if it is recorded."""
 
+TV_PORT = "tv_port"
+
 _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 
 

@@ -61,15 +61,17 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
         rules.web_url(),
         "The URL at which the game servers of this region reach the upload port.",
         fallback="`MATCHPOD_UPLOAD_URL`, or else `log_url`",
+    )
     record_demos: bool = setting(
         rules.boolean(),
         "Whether matches with listed players are recorded unless they say otherwise (`recordDemo`). "
         "Needs `MATCHPOD_UPLOAD_PORT`.",
-        default="false",
+        fallback="false",
+        unset=False,
     )
     tv_delay: int = setting(
         rules.whole_number(0, 600),
-        "Seconds that GOTV is behind in matches that are recorded. The servers of such matches are kept as much longer.",
+        "Seconds that GOTV is behind in matches that are recorded. Their servers are kept as much longer.",
         default=90,
     )
     fleet: FleetSettings

@@ -131,6 +131,11 @@ def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tu
     return tuple(command(name, quoted(value)) for name, value in settings.items())
 
 
+def end_demo_uploads_command() -> str:
+    """Return the command after which demos of later matches are rejected: the plugin keeps its settings."""
+    return command("matchzy_demo_upload_header_value", quoted("none"))
+
+
 def _http_url(url: str) -> str:
     # Without a scheme the server prints an error to its console in every tick.
     if not url.startswith(("http://", "https://")):

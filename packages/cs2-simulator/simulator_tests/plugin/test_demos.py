@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from cs2_protocol.game import Side
@@ -15,7 +17,9 @@ TWO_MAPS = ("de_dust2", "de_nuke", "de_train")
 class Recorded(PluginHarness):
     """A server whose first map was loaded with the settings of a recording, with a match that is live."""
 
-    def __init__(self, *, tv_delay: int = 0, maps: tuple[str, ...] = ("de_dust2",), **cvars: str) -> None:
+    def __init__(
+        self, *, tv_delay: int = 0, maps: tuple[str, ...] = ("de_dust2",), cvars: Mapping[str, str] = {}
+    ) -> None:
         super().__init__()
         for name, value in {
             "tv_enable": "1",
@@ -110,7 +114,7 @@ def test_size_follows_from_length_and_speed_unless_it_is_given() -> None:
     server.play_map(4, 0)
     server.wait(30)
     assert server.outside.uploads[0][2].size == pytest.approx(115 * BYTES_PER_S / 2, rel=0.02)
-    given = Recorded(sim_demo_mb="3")
+    given = Recorded(cvars={"sim_demo_mb": "3"})
     given.play_map(4, 0)
     given.wait(30)
     assert len(given.content()) == 3_000_000
@@ -128,14 +132,14 @@ def test_size_follows_from_length_and_speed_unless_it_is_given() -> None:
     ],
 )
 def test_nothing_is_posted_without_a_recording_or_a_valid_upload(cvars: dict[str, str]) -> None:
-    server = Recorded(**cvars)
+    server = Recorded(cvars=cvars)
     server.play_map(4, 0)
     server.wait(600)
     assert server.outside.uploads == []
 
 
 def test_broadcast_that_is_switched_on_after_the_map_was_loaded_records_nothing() -> None:
-    server = Recorded(tv_enable="0")
+    server = Recorded(cvars={"tv_enable": "0"})
     server.rcon("tv_enable 1")
     server.play_map(4, 0)
     server.wait(600)
@@ -143,7 +147,7 @@ def test_broadcast_that_is_switched_on_after_the_map_was_loaded_records_nothing(
 
 
 def test_upload_can_be_cut_in_the_middle() -> None:
-    server = Recorded(sim_demo_faults="cut_upload")
+    server = Recorded(cvars={"sim_demo_faults": "cut_upload"})
     server.play_map(4, 0)
     server.wait(30)
     _, _, upload = server.outside.uploads[0]

@@ -16,7 +16,7 @@ from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.row_views import view_of
-from matchpod.storage import region_flags, resting_slots, slots, withheld_servers
+from matchpod.storage import demos, region_flags, resting_slots, slots, withheld_servers
 from matchpod.storage.resting_slots import RestingSlot
 
 
@@ -75,6 +75,13 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: Annotated[
         int | None, Meta(description="All servers, which bounds the number of matches at once; null if unknown.")
     ]
+    draining: Annotated[
+        int | UnsetType,
+        Meta(
+            description="How many of the servers in use are kept only until the demos of their match are uploaded; "
+            "left out if the service stores no demos."
+        ),
+    ] = UNSET
     notice: Annotated[
         str | None,
         Meta(
@@ -139,6 +146,8 @@ class Regions:
     @unavailable_on_outage
     async def views(self) -> list[RegionView]:
         flags = await region_flags.active_flags(self._db)
+        has_demos = any(region.demos is not None for region in self.all())
+        draining = await demos.count_draining(self._db) if has_demos else {}
         return [
             view_of(
                 RegionView,
@@ -148,6 +157,7 @@ class Regions:
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
                 capacity=counted and counted.total,
+                draining=UNSET if region.demos is None else draining.get(region.code, 0),
                 notice=self._notice(region, is_on=flags.get(region.code, True)),
             )
             for region, counted in await self.capacities()

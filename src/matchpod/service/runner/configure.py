@@ -24,6 +24,7 @@ from matchpod.ports import ConsoleLostError, SlotInUseError
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.replay import replay
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
@@ -74,7 +75,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
         return
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
-    await line.run_all(demo_commands(lease, deps, settings))
+    if uploads := demo_commands(lease, deps, settings):
+        await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
     listeners = await _log_listeners(line)
     if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
@@ -154,6 +156,8 @@ async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
         except ValueError:
             continue  # the old value cannot be quoted, so it cannot be set
         await line.run(command)
+    if lease.row.changed_cvars is not None and settings_of(lease.row).record_demo:
+        await line.run(console_commands.end_demo_uploads_command())
 
 
 async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
@@ -177,6 +181,12 @@ async def current_map(line: ConsoleLine) -> str | None:
     """The map of the server; None if its answer does not contain one."""
     status = await line.ask(console_commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
+
+
+async def tv_port(line: ConsoleLine) -> int | None:
+    """The port of GOTV; None if the server does not say."""
+    (found,) = await _cvars(line, (match_commands.TV_PORT,))
+    return int(found.value) if found is not None and found.value.isascii() and found.value.isdecimal() else None
 
 
 async def redirect_log(line: ConsoleLine, url: str) -> None:

@@ -51,7 +51,7 @@ class DemoFile(msgspec.Struct, frozen=True):
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the content, which is not kept in memory."""
-        noise = random.Random(self.name).randbytes(_BLOCK_BYTES)  # noqa: S311 - not a secret
+        noise = random.Random(self.name).randbytes(_BLOCK_BYTES)
         yield BEGIN
         left = self.size - len(BEGIN) - len(END)
         while left > 0:

@@ -121,7 +121,6 @@ class _Connection(asyncio.Protocol):
             self.response = None  # its exception refers to this frame: avoid a cycle that keeps the request alive
         return self.reader
 
-
     async def _send_file(self, response: asyncio.Future[None], upload: Upload) -> None:
         """Write a file at its pace until there is a response; ConnectionResetError if its connection breaks."""
         loop = asyncio.get_running_loop()
