@@ -52,7 +52,7 @@ class TrustedProxies:
         return self._known(host)[1]
 
     def client(self, proxy: str, headers: Sequence[Header]) -> str:
-        """Return the address of the client that a trusted proxy forwards a request for; its own if that is not known."""
+        """Return the address of the client that a trusted proxy forwards a request for; its own if that is unknown."""
         named = self._named(proxy, headers)
         return (named.pop() if len(named) == 1 else None) or proxy
 
