@@ -132,14 +132,25 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         return self.console.broadcasts
 
 
-def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
+def compose(
+    resources: Resources,
+    *,
+    owner: str,
+    ingest_base: str,
+    upload_base: str | None = None,
+    begun: BegunEntry | None = None,
+) -> Service:
+    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers.
+
+    They upload demos at `upload_base`; None without demos.
+    """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
     proxy = settings.callback_proxy
+    urls = IngestUrls(ingest_base, settings.log_urls, demo_base=upload_base, demos_of_regions=settings.upload_urls)
     sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
-    deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
+    deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, urls=urls)
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
@@ -439,7 +450,7 @@ def _compose_deps(
     dispatcher: CallbackDispatcher,
     *,
     metrics: Metrics,
-    ingest_base: str,
+    urls: IngestUrls,
     spans: MatchSpans,
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
@@ -456,7 +467,7 @@ def _compose_deps(
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
-        ingest=IngestUrls(ingest_base, resources.settings.log_urls),
+        ingest=urls,
         pending_ms=resources.settings.pending_s * 1000,
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,

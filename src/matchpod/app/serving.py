@@ -180,15 +180,14 @@ async def _serve(
     async with AsyncExitStack() as stack:
         check_fleets(settings)
         warn_of_open_files(settings)
-        _prepare_folder(settings, stack)
-        resources = await open_resources(settings)
-        stack.push_async_callback(resources.db.close)
+        resources = await _open(settings, stack)
         read_only = await _prepare(resources, is_restored=is_restored)
         begun, unfinished = _open_begun_entry(resources)
         stack.callback(begun.close)
         bound, ops = _bind_ports(settings, stack)
         url, ingest_base = _local_url(settings, bound), settings.ingest_base(port_of(bound))
-        service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
+        upload_base = settings.upload_base()
+        service = compose(resources, owner=_owner(), ingest_base=ingest_base, upload_base=upload_base, begun=begun)
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
@@ -210,11 +209,14 @@ async def _serve(
         return await process.run(also=partial(renew_place, resources))
 
 
-def _prepare_folder(settings: Settings, stack: AsyncExitStack) -> None:
-    """Create the data folder, and lock it if it has the database."""
+async def _open(settings: Settings, stack: AsyncExitStack) -> Resources:
+    """Create the data folder, lock it if it has the database, and open that."""
     make_folder(settings.data_dir)
     if settings.database_url is None:
         stack.callback(_lock_folder(settings).release)
+    resources = await open_resources(settings)
+    stack.push_async_callback(resources.db.close)
+    return resources
 
 
 def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[None]:
