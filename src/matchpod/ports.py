@@ -300,6 +300,9 @@ class ServerProbe(Protocol):
     async def has_game(self, host: str, port: int) -> bool:
         """True if a game answers a query over UDP."""
 
+    async def is_public(self, host: str) -> bool:
+        """True if an address of a host is on the internet; False also if its name cannot be resolved."""
+
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
 

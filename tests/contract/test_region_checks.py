@@ -10,6 +10,7 @@ import pytest
 
 from cs2_protocol.console_commands import log_address_command
 from cs2_simulator.setup_faults import SetupFault
+from matchpod.adapters.server_probe import SocketProbe
 from matchpod.core.errors import NotFoundError, RateLimitError
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
@@ -96,6 +97,31 @@ async def test_every_fault_is_named_with_what_to_do(db: Database) -> None:
             assert all(
                 one.advice for one in report.findings if one.verdict in (CheckVerdict.FAULT, CheckVerdict.WARNING)
             )
+
+
+class OnTheInternet(SocketProbe):
+    """Takes every server for one with a public address."""
+
+    async def is_public(self, host: str) -> bool:
+        return True
+
+
+async def test_server_of_a_lan_whose_players_come_from_the_internet_is_a_fault(db: Database) -> None:
+    async with (
+        simulated_servers({"commands": ("sv_lan 1",)}) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        region.deps = msgspec.structs.replace(region.deps, probe=OnTheInternet())
+        (report,) = (await region.check()).servers
+        assert problems(report) == {CheckItem.LOGIN_TOKEN: CheckVerdict.FAULT}
+
+
+@pytest.mark.parametrize(
+    ("host", "is_public"),
+    [("198.51.100.4", False), ("8.8.8.8", True), ("2001:4860:4860::8888", True), ("10.0.0.7", False), ("a..b", False)],
+)
+async def test_address_for_players_is_known_to_be_public(host: str, is_public: bool) -> None:
+    assert await SocketProbe().is_public(host) is is_public
 
 
 async def test_wrong_password_is_named_and_nothing_else(db: Database) -> None:
