@@ -147,8 +147,9 @@ def _team_label(team: str) -> str:
 
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
-    "joinSeconds", "onNoShow", "autoStart", "recordDemo", "mapsWonTeam1", "mapsWonTeam2", "serverPassword", "freezeTime",
-    "maxRounds", "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars", "callbackAuthToken", "labels",
+    "joinSeconds", "onNoShow", "autoStart", "recordDemo", "mapsWonTeam1", "mapsWonTeam2", "serverPassword",
+    "freezeTime", "maxRounds", "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars",
+    "callbackAuthToken", "labels",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 

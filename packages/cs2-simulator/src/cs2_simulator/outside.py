@@ -23,7 +23,7 @@ class Upload(msgspec.Struct, frozen=True):
     size: int
     blocks: Callable[[], Iterator[bytes]]
     stops_after: int | None = None
-    """The connection breaks after so many bytes of the file; None if it does not."""
+    """After how many bytes of the file the connection breaks; None if it does not."""
     bytes_per_s: float = math.inf
 
 

@@ -1,7 +1,7 @@
 """Names and descriptions of the scenarios that a simulated server can play, and of the log posts that it can lose.
 
-The behavior is implemented where it takes effect: demos in `plugin.demos`, absent players in `play.people.visitors`, scores in
-`play.fights.fate`, a crashing server in `machine`.
+The behavior is implemented where it takes effect: demos in `plugin.demos`, absent players in `play.people.visitors`,
+scores in `play.fights.fate`, a crashing server in `machine`.
 """
 
 from __future__ import annotations

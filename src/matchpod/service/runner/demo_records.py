@@ -1,8 +1,8 @@
 """Store which demos a match records, and say how long its server is kept for their uploads.
 
-While a match is driven, `DemoRecords` stores a row per map that goes live and, once it has ended, by when its upload has
-begun. After the match, its server is due for release again and again, and whichever process has it then goes on waiting:
-nothing is kept in memory, and a wait ends by the times in the rows.
+While a match is driven, `DemoRecords` stores a row per map that goes live and, once it has ended, by when its upload
+has begun. After the match, its server is due for release again and again, and whichever process has it then goes on
+waiting: nothing is kept in memory, and a wait ends by the times in the rows.
 """
 
 from __future__ import annotations

@@ -288,7 +288,10 @@ def _split(url: str) -> tuple[Address, bytes]:
 def _encode(
     method: str, url: str, headers: Headers, body: bytes, *, body_bytes: int | None = None
 ) -> tuple[Address, bytes]:
-    """Encode a request; `body_bytes` if its body follows. Return address and bytes. Raise ValueError if URL or headers are invalid."""
+    """Encode a request, whose body follows if `body_bytes` is given. Return address and bytes.
+
+    Raise ValueError if URL or headers are invalid.
+    """
     address, target = _split(url)
     sent = {"Host": urlsplit(url).netloc.rpartition("@")[2]}
     for name, value in headers:
