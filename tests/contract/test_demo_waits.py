@@ -48,7 +48,7 @@ async def begin_upload(world: World, number: int) -> DemoRow:
     assert url == "http://uploads.example/ingest/demos"
     found = await demos.owner_of_token(world.db, token_hash(headers[TOKEN_HEADER]))
     assert found is not None
-    map_number = int(headers["MatchZy-MapNumber"])
+    map_number = int(headers["MatchZy-MapNumber"]) + 1
     (expected,) = [row for row in await demos.of_server(world.db, found[0]) if row.map_number == map_number]
     upload = Upload(
         upload_id=f"u{number}",
@@ -106,7 +106,7 @@ async def test_server_is_kept_until_its_demo_is_uploaded_but_its_result_is_there
     await end_upload(world, begun)
     world.clock.ahead_ms += LINGER_MS
     await until_released(world)
-    assert await states(world) == [(0, DemoState.AVAILABLE, None)]
+    assert await states(world) == [(1, DemoState.AVAILABLE, None)]
     assert not is_draining(await world.row())
     assert await demos.count_draining(world.db) == {}
 
@@ -133,7 +133,7 @@ async def test_server_is_released_if_no_upload_begins_in_time(world: World) -> N
     assert world.region.releases == []
     world.clock.ahead_ms += 15_000
     await until_released(world)
-    assert await states(world) == [(0, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
+    assert await states(world) == [(1, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
 
 
 async def test_wait_goes_on_in_another_process_after_a_kill(world: World) -> None:
@@ -150,7 +150,7 @@ async def test_wait_goes_on_in_another_process_after_a_kill(world: World) -> Non
     world.clock.ahead_ms += LEASE_MS
     await until_released(world)
     assert world.region.releases == ["srv_1"]
-    assert await states(world) == [(0, DemoState.AVAILABLE, None)]
+    assert await states(world) == [(1, DemoState.AVAILABLE, None)]
 
 
 async def test_process_that_takes_over_a_match_expects_its_demos(world: World) -> None:
@@ -165,7 +165,7 @@ async def test_process_that_takes_over_a_match_expects_its_demos(world: World) -
     world.start("two")
     world.clock.ahead_ms += LEASE_MS
     await until_kept(world)
-    assert await states(world) == [(0, DemoState.RECORDING, None)]
+    assert await states(world) == [(1, DemoState.RECORDING, None)]
 
 
 async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
@@ -176,7 +176,7 @@ async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
     world.processes[0].supervisor.notify("srv_1")
     world.clock.ahead_ms += HANDOVER_MS
     await until_released(world)
-    assert await states(world) == [(0, DemoState.MISSING, MissingReason.CANCELED)]
+    assert await states(world) == [(1, DemoState.MISSING, MissingReason.CANCELED)]
     assert not is_draining(await world.row())
 
 
@@ -186,7 +186,7 @@ async def test_server_that_dies_while_it_is_kept_is_released(world: World) -> No
     await until_kept(world)
     world.region.running["srv_1"].is_over = True
     await until_released(world)
-    assert await states(world) == [(0, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
+    assert await states(world) == [(1, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
 
 
 async def test_maps_of_a_series_are_expected_one_by_one_and_none_is_cut(world: World) -> None:
@@ -194,7 +194,7 @@ async def test_maps_of_a_series_are_expected_one_by_one_and_none_is_cut(world: W
     await world.create(game=BO3, scenario="one_sided")
     await until_uploads(world)
     first = (await demos.of_server(world.db, "srv_1"))[0]
-    assert first.map_number == 0
+    assert first.map_number == 1
     assert first.due_ms is not None
     await until_kept(world)
     await until_uploads(world, len(await demos.of_server(world.db, "srv_1")))

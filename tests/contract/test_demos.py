@@ -50,7 +50,7 @@ async def test_server_whose_match_has_ended_drains_while_it_is_kept_for_demos(db
     for name, phase in (("srv_1", ServerPhase.ENDING), ("srv_2", ServerPhase.RUNNING), ("srv_3", ServerPhase.RELEASED)):
         row = server_row(name, phase=phase)
         await servers.create(db, row, idempotency=None)
-        await db.write([demos.expect(row, map_id=f"map of {name}", map_number=0, now_ms=1)])
+        await db.write([demos.expect(row, map_id=f"map of {name}", map_number=1, now_ms=1)])
     await servers.create(db, server_row("srv_4", phase=ServerPhase.ENDING), idempotency=None)
     assert await demos.count_draining(db) == {ROW.region: 1}
 

@@ -65,7 +65,7 @@ class DemoRecords:
             if _key(played) in self._stored:
                 continue
             map_id = identifiers.map_id(self._row.game_id, played.number)
-            found.append(demos.expect(self._row, map_id=map_id, map_number=played.number - 1, now_ms=now_ms))
+            found.append(demos.expect(self._row, map_id=map_id, map_number=played.number, now_ms=now_ms))
             if played.is_finished and played is not cut:
                 found.append(demos.await_upload(map_id, due_ms))
         return found
