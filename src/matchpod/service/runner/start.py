@@ -300,6 +300,12 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
     if server.slot is not None:
         columns["slot"] = server.slot
+    if region.fleet.keeps_servers:
+        if not await slots.claim_address(deps.db, row, server.ip, server.port):
+            raise SlotInUseError(
+                f"the server {order.slot} is used by another match; list it once only, under one address"
+            )
+        columns |= {"ip": server.ip, "port": server.port}
     if server.rcon_password != order.rcon_password:
         columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
     if row.allocated_at_ms is None:
@@ -377,7 +383,7 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
-    cleared = dict.fromkeys(("allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
+    cleared = dict.fromkeys(("allocated_at_ms", "ip", "port", "rcon_host", "rcon_port", "changed_cvars"))
     await free_slot(lease, deps, region, is_faulty=is_faulty, **log_from, **tokens, **cleared)
 
 
