@@ -270,26 +270,7 @@ async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, reg
 
 
 async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
-    row = lease.row
-    settings = settings_of(row)
-    game_type, game_mode = game_mode_of(settings.match_type)
-
-    async def is_of_other_match(token: str) -> bool:
-        found = await servers.by_log_token(deps.db, token)
-        return found is not None and found.id != row.id and not found.has_ended
-
-    order = ServerOrder(
-        server_id=row.id,
-        slot=row.slot or "",
-        is_repeated=is_repeated,
-        map_name=settings.maps[0],
-        game_type=game_type,
-        game_mode=game_mode,
-        rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
-        players=settings.roster,
-        environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
-        is_of_other_match=is_of_other_match,
-    )
+    row, order = lease.row, _order(lease, deps, is_repeated=is_repeated)
     lease.check()
     server = await region.fleet.allocate(order)
     deps.machine_faults.clear(region.code)
@@ -315,6 +296,29 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         )
     await lease.change(**columns)
     return server
+
+
+def _order(lease: Lease, deps: Deps, *, is_repeated: bool) -> ServerOrder:
+    row = lease.row
+    settings = settings_of(row)
+    game_type, game_mode = game_mode_of(settings.match_type)
+
+    async def is_of_other_match(token: str) -> bool:
+        found = await servers.by_log_token(deps.db, token)
+        return found is not None and found.id != row.id and not found.has_ended
+
+    return ServerOrder(
+        server_id=row.id,
+        slot=row.slot or "",
+        is_repeated=is_repeated,
+        map_name=settings.maps[0],
+        game_type=game_type,
+        game_mode=game_mode,
+        rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
+        players=settings.roster,
+        environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
+        is_of_other_match=is_of_other_match,
+    )
 
 
 async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> None:
