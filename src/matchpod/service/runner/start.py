@@ -282,6 +282,35 @@ async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, reg
 
 
 async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
+    row, order = lease.row, _order(lease, deps, is_repeated=is_repeated)
+    lease.check()
+    server = await region.fleet.allocate(order)
+    deps.machine_faults.clear(region.code)
+    deps.used_slots.clear(region.code, order.slot)
+    deps.used_slots.end(region.code, row.id)
+    if server is None:
+        return None
+    columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
+    if server.slot is not None:
+        columns["slot"] = server.slot
+    if region.fleet.keeps_servers:
+        if not await slots.claim_address(deps.db, row, server.ip, server.port):
+            raise SlotInUseError(
+                f"the server {order.slot} is used by another match; list it once only, under one address"
+            )
+        columns |= {"ip": server.ip, "port": server.port}
+    if server.rcon_password != order.rcon_password:
+        columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
+    if row.allocated_at_ms is None:
+        columns["allocated_at_ms"] = deps.clock.now_ms()
+        _log.info(
+            "server allocated", extra={"server_id": row.id, "region": row.region, "slot": server.slot or row.slot}
+        )
+    await lease.change(**columns)
+    return server
+
+
+def _order(lease: Lease, deps: Deps, *, is_repeated: bool) -> ServerOrder:
     row = lease.row
     settings = settings_of(row)
     game_type, game_mode = game_mode_of(settings.match_type)
@@ -290,7 +319,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         found = await servers.by_log_token(deps.db, token)
         return found is not None and found.id != row.id and not found.has_ended
 
-    order = ServerOrder(
+    return ServerOrder(
         server_id=row.id,
         slot=row.slot or "",
         is_repeated=is_repeated,
@@ -302,25 +331,6 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
         is_of_other_match=is_of_other_match,
     )
-    lease.check()
-    server = await region.fleet.allocate(order)
-    deps.machine_faults.clear(region.code)
-    deps.used_slots.clear(region.code, order.slot)
-    deps.used_slots.end(region.code, row.id)
-    if server is None:
-        return None
-    columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
-    if server.slot is not None:
-        columns["slot"] = server.slot
-    if server.rcon_password != order.rcon_password:
-        columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
-    if row.allocated_at_ms is None:
-        columns["allocated_at_ms"] = deps.clock.now_ms()
-        _log.info(
-            "server allocated", extra={"server_id": row.id, "region": row.region, "slot": server.slot or row.slot}
-        )
-    await lease.change(**columns)
-    return server
 
 
 async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> None:
@@ -389,7 +399,7 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
-    cleared = dict.fromkeys(("allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
+    cleared = dict.fromkeys(("allocated_at_ms", "ip", "port", "rcon_host", "rcon_port", "changed_cvars"))
     await free_slot(lease, deps, region, is_faulty=is_faulty, **log_from, **tokens, **cleared)
 
 
