@@ -162,7 +162,11 @@ class FleetUnavailableError(FleetError):
 
 
 class SlotInUseError(FleetError):
-    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+    """Another installation or match uses the server of this slot: try the others, and wait if none is free."""
+
+    @classmethod
+    def by_other_match(cls, slot: str) -> SlotInUseError:
+        return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
 class ServerLease(Protocol):
