@@ -166,6 +166,7 @@ class SlotInUseError(FleetError):
 
     @classmethod
     def by_other_match(cls, slot: str) -> SlotInUseError:
+        """The error for a server that is listed twice, of which another match has one slot."""
         return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
