@@ -164,7 +164,12 @@ class FleetUnavailableError(FleetError):
 
 
 class SlotInUseError(FleetError):
-    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+    """Another installation or match uses the server of this slot: try the others, and wait if none is free."""
+
+    @classmethod
+    def by_other_match(cls, slot: str) -> SlotInUseError:
+        """The error for a server that is listed twice, of which another match has one slot."""
+        return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
 class ServerLease(Protocol):

@@ -295,9 +295,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         columns["slot"] = server.slot
     if region.fleet.keeps_servers:
         if not await slots.claim_address(deps.db, row, server.ip, server.port):
-            raise SlotInUseError(
-                f"the server {order.slot} is used by another match; list it once only, under one address"
-            )
+            raise SlotInUseError.by_other_match(order.slot)
         columns |= {"ip": server.ip, "port": server.port}
     if server.rcon_password != order.rcon_password:
         columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
