@@ -129,6 +129,8 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_password: str
     is_fresh: bool = True
     """False if another match may have been played on it: its map must be reloaded."""
+    tv_port: int | None = None
+    """The port of GOTV, if the fleet knows it."""
     slot: str | None = None
     """In a fleet without slots: what it needs to know to find this server again, such as its name."""
 

@@ -19,6 +19,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.core.servers.server_loss import FleetReport
+from matchpod.core.views.marks import Gotv, with_gotv
 from matchpod.cs2.match_commands import game_mode_of
 from matchpod.ports import (
     ConsoleError,
@@ -33,7 +34,7 @@ from matchpod.service.ingest.posts import OPEN_FOR_MS
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions.regions import Region, rest_sentence
-from matchpod.service.runner.configure import ConfigurationError, configure, was_played
+from matchpod.service.runner.configure import ConfigurationError, configure, tv_port, was_played
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
@@ -255,11 +256,22 @@ async def _start_server(
     try:
         await _wait_while_alive(configuring, lease.row, region)
         await configuring
+        await _note_gotv(lease, deps, line, server)
     finally:
         configuring.cancel()
         await asyncio.gather(configuring, return_exceptions=True)
         await line.close()
     return server
+
+
+async def _note_gotv(lease: Lease, deps: Deps, line: ConsoleLine, server: GameServer) -> None:
+    """Store how people watch a match that is recorded."""
+    settings = deps.settings_of(lease.row)
+    if settings.record_demo:
+        # In a cluster, the port of a server is not the one that people connect to.
+        port = await tv_port(line) if server.slot is None else server.tv_port
+        gotv = Gotv(port=port, delay_seconds=settings.tv_delay_s)
+        await lease.change(marks=with_gotv(lease.row.marks, gotv))
 
 
 async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
