@@ -129,6 +129,8 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_password: str
     is_fresh: bool = True
     """False if another match may have been played on it: its map must be reloaded."""
+    tv_port: int | None = None
+    """The port of GOTV, if the fleet knows it."""
     slot: str | None = None
     """In a fleet without slots: what it needs to know to find this server again, such as its name."""
 
@@ -162,7 +164,12 @@ class FleetUnavailableError(FleetError):
 
 
 class SlotInUseError(FleetError):
-    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+    """Another installation or match uses the server of this slot: try the others, and wait if none is free."""
+
+    @classmethod
+    def by_other_match(cls, slot: str) -> SlotInUseError:
+        """The error for a server that is listed twice, of which another match has one slot."""
+        return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
 class ServerLease(Protocol):
@@ -297,6 +304,9 @@ class ServerProbe(Protocol):
 
     async def has_game(self, host: str, port: int) -> bool:
         """True if a game answers a query over UDP."""
+
+    async def is_public(self, host: str) -> bool:
+        """True if an address of a host is on the internet; False also if its name cannot be resolved."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

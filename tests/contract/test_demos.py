@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, DemoState, MissingReason
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
-from matchpod.storage import demos
+from matchpod.storage import demos, servers
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd, UploaderBusyError
 from tests.contract import databases
 from tests.server_rows import server_row
@@ -43,6 +44,15 @@ async def expect(db: Database, number: int = 1, now_ms: int = 1) -> None:
 async def only(db: Database) -> DemoRow:
     (row,) = await demos.of_server(db, ROW.id)
     return row
+
+
+async def test_server_whose_match_has_ended_drains_while_it_is_kept_for_demos(db: Database) -> None:
+    for name, phase in (("srv_1", ServerPhase.ENDING), ("srv_2", ServerPhase.RUNNING), ("srv_3", ServerPhase.RELEASED)):
+        row = server_row(name, phase=phase)
+        await servers.create(db, row, idempotency=None)
+        await db.write([demos.expect(row, map_id=f"map of {name}", map_number=1, now_ms=1)])
+    await servers.create(db, server_row("srv_4", phase=ServerPhase.ENDING), idempotency=None)
+    assert await demos.count_draining(db) == {ROW.region: 1}
 
 
 async def test_expected_demo_is_uploaded(db: Database) -> None:
@@ -126,8 +136,8 @@ async def test_late_upload_of_a_demo_that_was_given_up_is_accepted(db: Database)
 async def test_recording_is_overdue_only_after_its_match_has_ended(db: Database) -> None:
     await expect(db)
     assert await demos.give_up_overdue(db, 99) == 0
-    await db.write([demos.await_uploads(ROW.id, 50)])
-    await db.write([demos.await_uploads(ROW.id, 90)])
+    await db.write([demos.await_upload("map1", 50)])
+    await db.write([demos.await_upload("map1", 90)])
     assert (await only(db)).due_ms == 50
     assert [await demos.give_up_overdue(db, now_ms) for now_ms in (49, 50, 51)] == [0, 1, 0]
     assert (await only(db)).reason is MissingReason.NOT_UPLOADED

@@ -139,6 +139,7 @@ def follows_unwritten_rules(case: Case[Operation]) -> bool:
         return True
     game_settings.update(fitting_sides(game_settings, may_use_knife=bool(listed)))
     game_settings.pop("mapsWon", None)
+    game_settings.pop("recordDemo", None)
     if not listed:
         game_settings.pop("autoStart", None)
         for team in found:

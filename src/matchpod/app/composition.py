@@ -31,6 +31,7 @@ from matchpod.console.deps import ConsoleDeps
 from matchpod.console.page_updates import Broadcasts
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
+from matchpod.core.requests.validation import DemoRules
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet, SecretTrials
@@ -308,6 +309,7 @@ def compose_regions(
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
+            demos=None if settings.upload_port is None else DemoRules(region.record_demos, region.tv_delay),
             fleet=_compose_fleet(
                 region,
                 settings,

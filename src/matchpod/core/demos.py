@@ -79,7 +79,7 @@ def state_of_map(states: Sequence[DemoState]) -> DemoState:
 def waits_until_ms(demos: Iterable[DemoProgress], now_ms: int) -> int | None:
     """Return until when a server has to be kept for its demos; None if nothing can come any more.
 
-    A recording without `due_ms` is not waited for: set it with `storage.demos.await_uploads` when the match has ended.
+    A recording without `due_ms` is not waited for: set it with `storage.demos.await_upload` when its map has ended.
     """
     times = [until for until in map(_until_ms, demos) if until is not None and until > now_ms]
     return max(times, default=None)

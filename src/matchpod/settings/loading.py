@@ -48,6 +48,9 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     for (name, port), (other, used) in combinations(_ports_of(settings), 2):
         if port and port == used:
             faults.append(f"{name} is {port}, as is {other}; it must be another port.")
+    if settings.upload_port is None:
+        recorded = [region.code for region in settings.regions if region.record_demos]
+        faults += [f"record_demos of {code} has no effect without upload_port." for code in recorded]
     if faults:
         raise SettingsError(faults)
     return settings

@@ -62,6 +62,18 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
         "The URL at which the game servers of this region reach the upload port.",
         fallback="`MATCHPOD_UPLOAD_URL`, or else `log_url`",
     )
+    record_demos: bool = setting(
+        rules.boolean(),
+        "Whether matches with listed players are recorded unless they say otherwise (`recordDemo`). "
+        "Needs `MATCHPOD_UPLOAD_PORT`.",
+        fallback="false",
+        unset=False,
+    )
+    tv_delay: int = setting(
+        rules.whole_number(0, 600),
+        "Seconds that GOTV is behind in matches that are recorded. Their servers are kept as much longer.",
+        default=90,
+    )
     fleet: FleetSettings
 
 

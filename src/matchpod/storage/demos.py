@@ -1,8 +1,8 @@
 """Store the demos of maps: one row per file that is expected or was uploaded.
 
-The match side calls `expect` when a map goes live with recording on, `await_uploads` when the match has ended,
-`of_server` (with `core.demos.waits_until_ms`) while it keeps the server, and `give_up` before it releases it. The
-upload process calls `begin`, `renew` and `end`. A row is never deleted: retention deletes the file only.
+The match side calls `expect` when a map goes live with recording on, `await_upload` when it has ended, `of_server`
+(with `core.demos.waits_until_ms`) while it keeps the server, and `give_up` when it releases it. The upload process
+calls `begin`, `renew` and `end`. A row is never deleted: retention deletes the file only.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Stat
     return msgspec.structs.replace(inserted, sql=f"{inserted.sql} ON CONFLICT (id) DO NOTHING")
 
 
-def await_uploads(server_id: str, until_ms: int) -> Statement:
-    """Expect the uploads of a match to begin until then, unless that is known already: it has ended."""
+def await_upload(map_id: str, until_ms: int) -> Statement:
+    """Expect the upload of a map to begin until then, unless that is known already: it has ended."""
     return Statement(
-        f"UPDATE demos SET due_ms = :until_ms WHERE server_id = :server_id AND state = '{DemoState.RECORDING}'"
+        f"UPDATE demos SET due_ms = :until_ms WHERE map_id = :map_id AND state = '{DemoState.RECORDING}'"
         " AND due_ms IS NULL",
-        {"server_id": server_id, "until_ms": until_ms},
+        {"map_id": map_id, "until_ms": until_ms},
     )
 
 
@@ -111,6 +111,15 @@ def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
         f" WHERE server_id = :server_id AND state = '{DemoState.RECORDING}'",
         {"server_id": server_id, "reason": reason.value, "now_ms": now_ms},
     )
+
+
+async def count_draining(db: Database) -> dict[str, int]:
+    """Return how many servers of each region are kept for demos although their match has ended."""
+    sql = (
+        "SELECT region, COUNT(*) FROM servers WHERE phase <> 'released' AND phase = 'ending'"
+        " AND EXISTS (SELECT 1 FROM demos WHERE demos.server_id = servers.id) GROUP BY region"
+    )
+    return dict(msgspec.convert(await db.read(sql), list[tuple[str, int]]))
 
 
 async def of_server(db: Database, server_id: str) -> list[DemoRow]:
