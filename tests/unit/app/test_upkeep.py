@@ -337,7 +337,7 @@ async def test_demos_that_are_overdue_or_whose_process_is_gone_are_given_up(deps
     await deps.db.write(
         [
             demos.expect(server("srv_1", region="sandbox"), map_id="map_1", map_number=1, now_ms=now_ms),
-            demos.await_uploads("srv_1", now_ms),
+            demos.await_upload("map_1", now_ms),
             demos.expect(server("srv_2", region="sandbox"), map_id="map_2", map_number=1, now_ms=now_ms),
         ]
     )
