@@ -10,6 +10,7 @@ from matchpod.app.resources import Resources
 from matchpod.ports import CallbackSender
 from matchpod.service.access.audit import Audit
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.history import History
 from matchpod.service.runner.deps import Deps
 from matchpod.service.webhooks.attention_watch import AttentionWatch
@@ -27,15 +28,17 @@ class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
     feed: EventFeed
     attention: AttentionWatch
     management: Webhooks
+    history: History
+    """What is read for bodies, and by callers."""
 
 
 def compose_webhooks(
     resources: Resources,
     deps: Deps,
     private_callbacks: PrivateCallbacks,
-    history: History,
     *,
     sender: CallbackSender,
+    remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
     """Build all parts; `sender` has connections of its own, none of which is one of a callback."""
@@ -50,9 +53,11 @@ def compose_webhooks(
         owner=owner,
         version=installed_version("matchpod"),
     )
+    history = History(db=db, live=deps.live, remote=remote)
     bodies = Bodies(db=db, history=history)
     wake = deps.streams.organizations.wake
     return WebhookParts(
+        history=history,
         dispatcher=dispatcher,
         sender=sender,
         feed=EventFeed(db=db, clock=clock, bodies=bodies, metrics=metrics, owner=owner, wake=dispatcher.wake),

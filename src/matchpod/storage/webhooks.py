@@ -165,7 +165,7 @@ def note_success(webhook_id: str) -> list[Statement]:
 
 
 def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: int) -> list[Statement]:
-    """Note that an attempt failed, the last of so many; switch the webhook off if all have for too long.
+    """Note that an attempt failed, the last of this number; switch the webhook off if all have for too long.
 
     Put it after the statements that record the attempt: one that is switched off, or deleted, makes no others.
     """

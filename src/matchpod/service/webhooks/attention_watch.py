@@ -1,7 +1,7 @@
 """Raise an event when a match begins to need a person's attention, for organizations whose webhooks send that.
 
 Attention is computed from the state of a match, so a process looks every few seconds at the matches that it drives, and
-at those that nobody drives yet. What was raised is stored with its event: it is raised once, in any process, until its
+at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until its
 reason is gone.
 """
 
