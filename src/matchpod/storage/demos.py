@@ -262,7 +262,9 @@ async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int)
 
 async def give_up_overdue(db: Database, now_ms: int) -> int:
     """Record that recordings are missing that were not uploaded in time; return how many."""
-    overdue = f"state = '{DemoState.RECORDING}' AND due_ms <= :now_ms"
+    # An earlier version releases the server of a match that it took over without giving up its demos.
+    is_released = "EXISTS (SELECT 1 FROM servers WHERE servers.id = demos.server_id AND servers.phase = 'released')"
+    overdue = f"state = '{DemoState.RECORDING}' AND (due_ms <= :now_ms OR {is_released})"
     if not await rows.read_number(db, f"SELECT COUNT(*) FROM demos WHERE {overdue}", {"now_ms": now_ms}):
         return 0
     sql = (
