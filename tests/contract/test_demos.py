@@ -71,7 +71,7 @@ async def test_expected_demo_is_uploaded(db: Database) -> None:
     begun = await demos.begin(db, of_map(), upload("u1"), 10)
     assert await demos.renew(db, "u1", received_bytes=4, now_ms=11)
     assert ((await only(db)).state, (await only(db)).received_bytes) == (DemoState.UPLOADING, 4)
-    assert await demos.stored_bytes(db, ROW.org_id) == 4
+    assert await demos.stored_bytes(db, ROW.org_id) == 9  # what was announced
     assert await demos.end(db, begun.id, ENDED, upload_id="u1", now_ms=12)
     row = await only(db)
     assert (row.state, row.file_name, row.sha256, row.storage_key) == (DemoState.AVAILABLE, "u1.dem", "ab", "k/u1")

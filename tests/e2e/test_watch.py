@@ -20,7 +20,7 @@ import pytest
 from matchpod.app import ResourcesError, open_resources
 from matchpod.app.composition import Service, compose
 from matchpod.app.http_server import bind, port_of
-from matchpod.app.serving import ServiceProcess, run_service
+from matchpod.app.serving import ServiceProcess, Sockets, run_service
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.region_checks.runs import CheckRuns
 from matchpod.service.runner.supervisor import Supervisor
@@ -49,7 +49,7 @@ def run_process(folder: Path, change: Callable[[Service], Service]) -> int:
             try:
                 service = change(compose(resources, owner="me", ingest_base=url))
                 async with asyncio.timeout(START_S):
-                    return await ServiceProcess(service, bound, url).run()
+                    return await ServiceProcess(service, Sockets(bound), url).run()
             finally:
                 await resources.db.close()
 

@@ -55,6 +55,7 @@ from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.demos import Demos
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
@@ -143,7 +144,7 @@ def compose(
 ) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers.
 
-    They upload demos at `upload_base`; None without demos.
+    These upload demos at `upload_base`; None without demos.
     """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
@@ -188,7 +189,7 @@ def _compose_services(
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
-    audit = Audit(db=db, clock=clock)
+    audit, history = Audit(db=db, clock=clock), History(db=db, live=deps.live, remote=remote)
     return Services(
         access=_compose_access(resources, audit, deps.metrics),
         audit=audit,
@@ -199,7 +200,8 @@ def _compose_services(
         rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
-        history=History(db=db, live=deps.live, remote=remote),
+        history=history,
+        demos=Demos(db=db, history=history, storage=resources.demo_storage),
         records=MatchRecords(db=db),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -517,6 +519,7 @@ def _compose_upkeep(
         disk=disk,
         retention=resources.retention,
         sessions=sessions,
+        demo_storage=resources.demo_storage,
         give_back=give_back,
     )
 

@@ -6,7 +6,7 @@ several if its match was restored, or was given another server.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -68,6 +68,12 @@ class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
     """When an upload must have begun; None while it is not known when the recording ends."""
     begun_at_ms: int | None = None
     renewed_at_ms: int | None = None
+
+
+def state_of_map(states: Sequence[DemoState]) -> DemoState:
+    """Return the state of a map from those of its demos: what is still to come counts before what is there."""
+    order = (DemoState.UPLOADING, DemoState.RECORDING, DemoState.AVAILABLE)
+    return next((state for state in order if state in states), DemoState.MISSING)
 
 
 def waits_until_ms(demos: Iterable[DemoProgress], now_ms: int) -> int | None:

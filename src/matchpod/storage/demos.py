@@ -38,7 +38,7 @@ class DemoRow(DemoProgress, frozen=True, kw_only=True):
     """Content-Length of the upload."""
     received_bytes: int = 0
     stored_bytes: int = 0
-    """What counts for the quota: also of a file that was cut."""
+    """What counts for the quota: what is kept, also of a file that was cut; before that what the upload announced."""
     sha256: str | None = None
     storage_key: str | None = None
     """Where its bytes are; None if there are none, or no longer."""
@@ -185,6 +185,7 @@ async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> Dem
         file_name=upload.file_name,
         announced_bytes=upload.announced_bytes,
         received_bytes=0,
+        stored_bytes=upload.announced_bytes or 0,
         storage_key=upload.storage_key,
         begun_at_ms=now_ms,
         renewed_at_ms=now_ms,
@@ -207,9 +208,10 @@ async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> Dem
 
 
 async def renew(db: Database, upload_id: str, *, received_bytes: int, now_ms: int) -> bool:
-    """Report the progress of an upload; False if it was declared dead. Its bytes count for the quota."""
+    """Report the progress of an upload; False if it was declared dead."""
     sql = (
-        "UPDATE demos SET received_bytes = :received, stored_bytes = :received, renewed_at_ms = :now_ms"
+        "UPDATE demos SET received_bytes = :received, renewed_at_ms = :now_ms,"
+        " stored_bytes = CASE WHEN stored_bytes < :received THEN :received ELSE stored_bytes END"
         f" WHERE upload_id = :upload_id AND state = '{DemoState.UPLOADING}' RETURNING id"
     )
     return bool(await rows.write_one(db, sql, {"upload_id": upload_id, "received": received_bytes, "now_ms": now_ms}))
@@ -251,7 +253,7 @@ async def lose_all(db: Database, now_ms: int) -> int:
 async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int) -> int:
     sql = (
         f"UPDATE demos SET state = '{DemoState.MISSING}', reason = '{MissingReason.INTERRUPTED}',"
-        " ended_at_ms = :now_ms, uploads_for = NULL"
+        " ended_at_ms = :now_ms, uploads_for = NULL, stored_bytes = received_bytes"
         f" WHERE state = '{DemoState.UPLOADING}' AND {which} RETURNING id"
     )
     found = f"SELECT COUNT(*) FROM demos WHERE state = '{DemoState.UPLOADING}' AND {which}"

@@ -66,6 +66,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Time for a client to read the last responses before a connection is closed on which data was dropped: the system
     resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
     unread_bytes: int = MAX_UNREAD_BYTES
+    closing_s: float = 2.0
+    """Time for requests in progress when the server stops; most are short."""
 
 
 class Connection(Protocol):
