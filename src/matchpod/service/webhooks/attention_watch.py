@@ -1,8 +1,8 @@
 """Raise an event when a match begins to need a person's attention, for organizations whose webhooks send that.
 
 Attention is computed from the state of a match, so a process looks every few seconds at the matches that it drives, and
-at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until its
-reason is gone.
+at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until
+its reason is gone.
 """
 
 from __future__ import annotations
