@@ -16,6 +16,7 @@ from tests.e2e.service.running_service import (
     free_port_range,
     region,
     short_match,
+    wait_until,
 )
 
 SPEED = 10
@@ -31,7 +32,7 @@ MATCHES: dict[str, Json] = {
     ),
     "cut": short_match(recordDemo=True, customCvars=cvars(sim_demo_faults="cut_upload")),
     "silent": short_match(recordDemo=True, customCvars=cvars(sim_demo_faults="no_upload")),
-    "canceled": short_match(maxRounds=24, recordDemo=True, customCvars=cvars(40)),
+    "canceled": short_match(maxRounds=24, recordDemo=True, customCvars=cvars(20)),
     "unrecorded": short_match(),
 }
 
@@ -58,6 +59,9 @@ class Recorded:
     def demos(self, name: str) -> list[Json]:
         """Wait until the server is released; return the demo of each map that was played."""
         self.service.wait_until_released(self.ids[name])
+        return self.demos_now(name)
+
+    def demos_now(self, name: str) -> list[Json]:
         paths = [f"/api/v1/cs2/matches/{one['id']}/demo" for one in self.maps(name)]
         return [self.service.call("GET", path).json for path in paths]
 
@@ -75,7 +79,7 @@ def recorded(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_canceling_a_match_loses_its_demo_and_releases_its_server(recorded: Recorded) -> None:
-    recorded.service.wait_for(recorded.ids["canceled"], lambda server: server["phase"] == "live")
+    wait_until(lambda: [one.get("state") for one in recorded.demos_now("canceled")] == ["recording"], "a recording")
     assert recorded.get("canceled")["gotv"]["delaySeconds"] == TV_DELAY_S
     assert recorded.service.cancel(recorded.ids["canceled"]).status == 200
     (demo,) = recorded.demos("canceled")
