@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService]:
     """A service with people and with matches that stay open; all tests share it."""
     if chromium.executable() is None:
@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService
         yield created
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def keys(service: ConsoleService) -> Mapping[str, str]:
     """A key of each person."""
     return {
