@@ -84,11 +84,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.forked_workers import ForkedWorkers, Group
 
         def group_of(item: pytest.Item) -> Group:
-            """One process for the tests that share a browser, and one for those whose coverage is measured."""
+            """One process for the tests that share a browser, whose event loop stays; one for those that are measured."""
             if _is_in(item.path, *MEASURED):
                 return Group("measured", is_busy=True)
             if _is_in(item.path, BROWSER):
-                return Group("browser")
+                return Group("browser", is_alone=True)
             return Group(item.path, is_busy=_is_in(item.path, *BUSY) and not _is_in(item.path, WAITING))
 
         config.pluginmanager.register(ForkedWorkers(workers, group_of, busy_workers=max(workers // 3, 1)))

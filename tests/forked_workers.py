@@ -33,6 +33,8 @@ class Group(NamedTuple):
     name: Hashable
     is_busy: bool = False
     """They compute, and wait for nothing."""
+    is_alone: bool = False
+    """Their process runs nothing else: what they start lasts as long as the process."""
 
 
 def by_file(item: pytest.Item) -> Group:
@@ -57,9 +59,12 @@ class ForkedWorkers:
         grouped = [(group, list(items)) for group, items in itertools.groupby(session.items, key=self._group_of)]
         groups = [items for _, items in grouped]
         numbers = range(len(grouped))
-        waiting = _queue(number for number in numbers if not grouped[number][0].is_busy)
-        busy = _queue(number for number in numbers if grouped[number][0].is_busy)
-        queues = [(0, (waiting, busy))] * self._workers
+        alone = [_queue([number]) for number in numbers if grouped[number][0].is_alone]
+        shared = [number for number in numbers if not grouped[number][0].is_alone]
+        waiting = _queue(number for number in shared if not grouped[number][0].is_busy)
+        busy = _queue(number for number in shared if grouped[number][0].is_busy)
+        queues: list[tuple[int, Sequence[int]]] = [(0, (queue,)) for queue in alone]
+        queues += [(0, (waiting, busy))] * self._workers
         if any(group.is_busy for group, _ in grouped):
             queues += [(GIVE_WAY, (busy,))] * self._busy_workers
         folder: Path = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
@@ -76,8 +81,8 @@ class ForkedWorkers:
             writer.close()
             processes.append(process)
             running[reader] = ""
-        os.close(waiting)
-        os.close(busy)
+        for queue in (*alone, waiting, busy):
+            os.close(queue)
         try:
             died = _receive(session.config, running)
         finally:

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService]:
     """A service with people and with matches that stay open; all tests share it."""
     if chromium.executable() is None:
@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService
         yield created
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def keys(service: ConsoleService) -> Mapping[str, str]:
     """A key of each person."""
     return {
@@ -45,9 +45,9 @@ def keys(service: ConsoleService) -> Mapping[str, str]:
     }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A browser for this folder. Not for the whole session: its event loop would be in the way of asynchronous tests."""
+    """A browser. Its event loop would be in the way of asynchronous tests, so they run in other processes."""
     if chromium.executable() is None:
         pytest.skip(chromium.MISSING)
     with chromium.launched() as launched:

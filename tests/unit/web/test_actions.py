@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site, check_error
@@ -49,6 +48,7 @@ def test_deathmatch_allows_what_needs_no_plugin(site: Site) -> None:
     check_error(ask(site, server_id, type="restore", round=1), 409, "ACTION_NOT_POSSIBLE")
 
 
-@pytest.mark.parametrize(("wrong", "code"), [({"type": "dance"}, 400), ({"type": "kick", "steamid": "1"}, 400)])
-def test_unknown_action_or_field_is_rejected(site: Site, wrong: dict[str, object], code: int) -> None:
-    assert ask(site, running(site), **wrong).status_code == code
+def test_unknown_action_or_field_is_rejected(site: Site) -> None:
+    server_id = running(site)
+    assert ask(site, server_id, type="dance").status_code == 400
+    assert ask(site, server_id, type="kick", steamid="1").status_code == 400
