@@ -16,6 +16,7 @@ from matchpod.service.fair_turns import FairTurns
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.demos import Demos
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
@@ -23,6 +24,7 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.webhooks.management import Webhooks
 
 METRICS_WAIT_S: Final = 2.0
 """How long a request for the metrics waits at most; scrapers usually wait 10 s."""
@@ -55,7 +57,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     rulings: Rulings
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
+    webhooks: Webhooks
     history: History
+    demos: Demos
     records: MatchRecords
     streams: Streams
     ingest: Ingest

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from matchpod.core.demos import DemoState, MissingReason
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
 from matchpod.service.telemetry.prometheus import Registry
@@ -19,7 +20,7 @@ IN_FLEET: Final = {"scope": "fleet"}
 OUTCOMES: Final = ("match_over", *CancelReason)
 LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
-    *("entry", "drive", "history", "callbacks", "gauges", "clocks", "streams"),
+    *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams"),
 )
 """Where unexpected errors are counted."""
 
@@ -35,7 +36,9 @@ class Metrics:
         self._add_server_metrics(metrics)
         self._add_log_metrics(metrics)
         self._add_callback_metrics(metrics)
+        self._add_webhook_metrics(metrics)
         self.agones = AgonesMetrics(metrics)
+        self.demos = DemoMetrics(metrics)
         self.failed_log_ins = metrics.counter(
             "matchpod_failed_log_ins_total", "Log-ins that failed, by what was used.", ("with",)
         )
@@ -131,6 +134,32 @@ class Metrics:
             "matchpod_callbacks_given_up_total", "Callbacks that were given up after their last attempt."
         )
 
+    def _add_webhook_metrics(self, metrics: Registry) -> None:
+        self.webhook_attempts = metrics.counter(
+            "matchpod_webhook_attempts_total", "Attempts to deliver what webhooks send, by outcome.", ("outcome",)
+        )
+        self.webhook_delay_s = metrics.histogram(
+            "matchpod_webhook_delay_seconds",
+            "From when an event was read for a webhook until its first attempt succeeded.",
+            buckets=(0.05, 0.25, 1, 5, 30, 60, 300),
+        )
+        self.webhooks_waiting = metrics.gauge(
+            "matchpod_webhooks_waiting", "Deliveries of webhooks that wait for an attempt.", fixed=IN_DATABASE
+        )
+        self.oldest_webhook_s = metrics.gauge(
+            "matchpod_webhooks_oldest_waiting_seconds",
+            "Time since the event whose delivery to a webhook has waited longest; 0 if none waits.",
+            fixed=IN_DATABASE,
+        )
+        self.webhooks_given_up = metrics.counter(
+            "matchpod_webhooks_given_up_total", "Deliveries of webhooks that were given up."
+        )
+        self.webhooks_off = metrics.gauge(
+            "matchpod_webhooks_switched_off",
+            "Webhooks that were switched off because all deliveries failed for three days.",
+            fixed=IN_DATABASE,
+        )
+
     def _add_fleet_metrics(self, metrics: Registry) -> None:
         self.slots = metrics.gauge(
             "matchpod_slots",
@@ -205,6 +234,38 @@ class DatabaseMetrics:
             ("kind",),
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15),
         )
+
+
+class DemoMetrics:
+    """The metrics of demos. Uploads are those of this process, which its upload process reports."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.uploads = metrics.counter(
+            "matchpod_demo_uploads_total",
+            "Uploads of demos that ended: available, or the reason why the demo is missing.",
+            ("outcome",),
+        )
+        self.bytes = metrics.counter("matchpod_demo_bytes_total", "Bytes of demos received.")
+        self.seconds = metrics.histogram(
+            "matchpod_demo_upload_seconds",
+            "Duration of uploads of demos that are available.",
+            buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160),
+        )
+        self.restarts = metrics.counter(
+            "matchpod_upload_process_restarts_total", "Times the upload process ended and was started again."
+        )
+        self.states = metrics.gauge(
+            "matchpod_demos", "Demos that are recorded and uploaded now, by state.", ("state",), fixed=IN_DATABASE
+        )
+        self.uploads.preset(("available", *MissingReason))
+        self.states.preset((DemoState.RECORDING, DemoState.UPLOADING))
+
+    def count(self, outcome: str, *, received_bytes: int, seconds: float) -> None:
+        """Count an upload that ended."""
+        self.uploads.inc(outcome)
+        self.bytes.inc(amount=received_bytes)
+        if outcome == DemoState.AVAILABLE:
+            self.seconds.observe(seconds)
 
 
 class AgonesMetrics:
