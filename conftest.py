@@ -84,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.forked_workers import ForkedWorkers, Group
 
         def group_of(item: pytest.Item) -> Group:
-            """One process for the tests that share a browser, whose event loop stays; one for those that are measured."""
+            """A process for the tests that share a browser, whose event loop stays; one for those that are measured."""
             if _is_in(item.path, *MEASURED):
                 return Group("measured", is_busy=True)
             if _is_in(item.path, BROWSER):
