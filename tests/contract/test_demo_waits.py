@@ -180,12 +180,33 @@ async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
     assert not is_draining(await world.row())
 
 
+async def test_canceling_does_not_wait_for_the_demo_of_an_earlier_map(world: World) -> None:
+    world.start()
+    await world.create(game=BO3, scenario="one_sided")
+
+    async def has_ended() -> bool:
+        return any(demo.due_ms is not None for demo in await demos.of_server(world.db, "srv_1"))
+
+    await world.until(has_ended, "the end of a map")
+    await world.cancel()
+    world.processes[0].supervisor.notify("srv_1")
+    world.clock.ahead_ms += HANDOVER_MS
+    await until_released(world)
+    first = (await demos.of_server(world.db, "srv_1"))[0]
+    assert first.due_ms is not None
+    assert world.clock.now_ms() < first.due_ms
+    assert first.reason is MissingReason.CANCELED
+
+
 async def test_server_that_dies_while_it_is_kept_is_released(world: World) -> None:
     world.start()
     await world.create(game=RECORDED)
     await until_kept(world)
     world.region.running["srv_1"].is_over = True
     await until_released(world)
+    (demo,) = await demos.of_server(world.db, "srv_1")
+    assert demo.due_ms is not None
+    assert world.clock.now_ms() < demo.due_ms
     assert await states(world) == [(1, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
 
 
