@@ -47,7 +47,7 @@ makes more than 20,000 calls in all."""
 WRONG_BODIES = sized(5, 500)
 """Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
-WALKS = sized(24, 1_000)
+WALKS = sized(8, 1_000)
 """Sequences of calls in random order: enough that every link is followed."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -115,13 +115,17 @@ def of_tag(tag: Tag) -> list[Endpoint]:
 def valid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
     from schemathesis import GenerationMode
 
-    return document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE)
+    operation = document[endpoint.path][endpoint.method]
+    found: st.SearchStrategy[Case[Operation]] = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
+    return found
 
 
 def invalid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
     from schemathesis import GenerationMode
 
-    return document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    operation = document[endpoint.path][endpoint.method]
+    found: st.SearchStrategy[Case[Operation]] = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    return found
 
 
 def follows_unwritten_rules(case: Case[Operation]) -> bool:
