@@ -156,7 +156,7 @@ def test_gotv_of_a_recorded_match_is_on_before_its_map_loads_and_after_every_loa
     assert load == "changelevel de_mirage"
     wanted = {"tv_enable": "1", "tv_delay": "45"}
     for cvars in (
-        cvars_of(before),
+        cvars_of(tuple(before)),
         cvars_of(match_commands.match_commands(recorded)),
         match_commands.expected_cvars(recorded),
     ):
