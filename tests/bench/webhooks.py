@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import random
 import tempfile
 from collections import Counter, defaultdict
@@ -318,6 +319,7 @@ async def _main(events: int) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # one for each attempt that fails
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000)
     asyncio.run(_main(parser.parse_args().events))
