@@ -53,6 +53,7 @@ WRONG_QUERIES = {
     "listServerSeries": "?page=0",
     "listMaps": "?pageSize=1000",
     "getMapEvents": "?afterSeq=-1",
+    "getMapDemoFile": "?number=0",
     "getMapLeaderboard": "?sortBy=aces",
     "streamMapEvents": "?lastEventId=last",
     "streamServerEvents": "?lastEventId=last",
@@ -264,7 +265,12 @@ def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
     recorder.call("getSeries", "series", seriesId=found["seriesId"])
     recorder.call("listMaps", "maps", query="?status=finished")
     map_id = found["maps"][0]["id"]
+    recorder.service.store_demo(series, b"PBDEMS2, and then the rest of the file")
     recorder.call("getMap", "competitive", mapId=map_id)
+    recorder.call("getMapDemo", "available", mapId=map_id)
+    recorder.call("getMapDemoFile", "file", mapId=map_id)
+    path = f"/api/v1/cs2/matches/{map_id}/demo/file"
+    recorder.add_error(recorder.service.call("GET", path, headers={"Range": "bytes=99-"}))
     flat = recorder.service.call("GET", f"/api/v1/cs2/matches?serverId={deathmatch}").json["items"][0]["id"]
     recorder.call("getMap", "deathmatch", mapId=flat)
     recorder.call("getMapRounds", "rounds", mapId=map_id)

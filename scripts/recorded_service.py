@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -11,10 +12,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+from matchpod.adapters.clock import SystemClock
+from matchpod.adapters.demo_storage.folder import FolderStorage
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.service.demos.uploads import Sender, UploadHead, UploadLimits, Uploads
+from matchpod.storage import history, servers
 
 WAIT_S = 300.0
 """Timeout for anything: the machine may be busy."""
@@ -179,6 +186,31 @@ class RecordedService:
         done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True)
         return done.stdout.split()[0]
 
+    def store_demo(self, server_id: str, body: bytes) -> None:
+        """Store a demo of the first map of a match, as its server would upload it."""
+
+        async def store() -> None:
+            db = await SqliteDatabase.open(self._folder / "data" / "matchpod.sqlite3")
+            try:
+                row = await servers.get(db, server_id)
+                if row is None:
+                    raise RuntimeError(f"there is no server {server_id}")
+                uploads = Uploads(
+                    db=db,
+                    clock=SystemClock(),
+                    storage=FolderStorage(self._folder / "data" / "demos"),
+                    owner="script",
+                    limits=UploadLimits(),
+                )
+                head = UploadHead(token="", file_name="de_mirage_Reds_vs_Blues.dem", map_number=0)
+                maps = tuple(await history.maps_of(db, server_id))
+                sender = Sender(row=row, attempt=row.attempt, token_hash=row.report_token_hash, maps=maps)
+                await uploads.receive(sender, head, _whole(body))
+            finally:
+                await db.close()
+
+        asyncio.run(store())
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     def call(
@@ -224,6 +256,10 @@ class RecordedService:
         finally:
             connection.close()
         return events
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 def free_ports(number: int) -> int:

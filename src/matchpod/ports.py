@@ -5,7 +5,7 @@ The docstrings are the contract: one test suite runs against every adapter of a 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -129,6 +129,8 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_password: str
     is_fresh: bool = True
     """False if another match may have been played on it: its map must be reloaded."""
+    tv_port: int | None = None
+    """The port of GOTV, if the fleet knows it."""
     slot: str | None = None
     """In a fleet without slots: what it needs to know to find this server again, such as its name."""
 
@@ -162,7 +164,12 @@ class FleetUnavailableError(FleetError):
 
 
 class SlotInUseError(FleetError):
-    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+    """Another installation or match uses the server of this slot: try the others, and wait if none is free."""
+
+    @classmethod
+    def by_other_match(cls, slot: str) -> SlotInUseError:
+        """The error for a server that is listed twice, of which another match has one slot."""
+        return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
 class ServerLease(Protocol):
@@ -298,6 +305,9 @@ class ServerProbe(Protocol):
     async def has_game(self, host: str, port: int) -> bool:
         """True if a game answers a query over UDP."""
 
+    async def is_public(self, host: str) -> bool:
+        """True if an address of a host is on the internet; False also if its name cannot be resolved."""
+
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
@@ -361,6 +371,77 @@ class SecretTrials(Protocol):
 
     async def rejected(self, secret: str) -> int:
         """Return how many servers have rejected the secret since the last one accepted it."""
+
+
+# --- demos --------------------------------------------------------------------------------------------------------
+
+
+class StorageError(Exception):
+    """The storage of demos could not be reached, or failed; the message says why."""
+
+
+class StorageFullError(StorageError):
+    """The storage has no space left."""
+
+
+class DemoWriter(Protocol):
+    """One file that is being written. Exactly one of `commit`, `keep_cut` and `discard` ends it.
+
+    No method holds more of the file in memory than the part that it was given.
+    """
+
+    async def write(self, part: bytes) -> None:
+        """Append a part. Raise StorageFullError or StorageError."""
+
+    async def commit(self) -> None:
+        """Make the file available under its key; once this returns, it survives a crash. Raise as `write`."""
+
+    async def keep_cut(self) -> bool:
+        """Keep what was written, apart from whole files; False if it was not kept. Never raise."""
+
+    async def discard(self) -> None:
+        """Delete what was written. Never raise."""
+
+
+class DemoStorage(Protocol):
+    """Stores the files of demos by key: letters, digits, `-`, `_`, `.` and `/`."""
+
+    @property
+    def is_shared(self) -> bool:
+        """True if several processes on different machines may use it."""
+
+    async def check(self) -> str | None:
+        """Return what is wrong with the settings, in one sentence; None if nothing is, or if that is unknown."""
+
+    async def create(self, key: str) -> DemoWriter:
+        """Begin a file. Raise StorageFullError or StorageError."""
+
+    def read(self, key: str, start: int, size: int) -> AsyncIterator[bytes] | None:
+        """Return a part of a file, in pieces; None if callers read it at its `link`. Raise StorageError while reading.
+
+        FileNotFoundError at the first piece if there is no such file.
+        """
+
+    async def link(self, key: str, *, file_name: str, expires_s: int) -> str | None:
+        """Return a URL at which anyone can download a file for a while; None if callers have to `read` it.
+
+        Raise StorageError.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Delete a file, whole or cut; deleting one that does not exist succeeds. Raise StorageError."""
+
+    async def clean_up(self, before_ms: int) -> int:
+        """Delete what uploads left behind that began before then and never ended; return how many. Raise StorageError.
+
+        Files that were kept as cut are not among them.
+        """
+
+    async def free_bytes(self) -> int | None:
+        """Return how much may still be written; None if that is not limited, or unknown."""
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 # --- traces -------------------------------------------------------------------------------------------------------

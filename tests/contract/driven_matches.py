@@ -162,7 +162,7 @@ class Process:
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
         turns = FoldTurns()
         # Servers of this region post to a URL of their own.
-        urls = IngestUrls("http://other.example", {"eu": self.base})
+        urls = IngestUrls("http://other.example", {"eu": self.base}, demo_base="http://uploads.example")
         deps = Deps(
             db=self.db,
             clock=clock,

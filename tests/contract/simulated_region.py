@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.core.servers.server_loss import FleetReport
@@ -118,6 +118,9 @@ class SimulatedServer:
 
         self._begin(report())
 
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        self._region.uploads.append((url, dict(headers), b"".join(upload.blocks())))
+
     def exit(self, *, is_crash: bool) -> None:
         self.is_over = True
 
@@ -221,6 +224,8 @@ class SimulatedRegion(FixedSlots):
         self.orders: list[ServerOrder] = []
         self.releases: list[str] = []
         self.is_paused = False
+        self.uploads: list[tuple[str, dict[str, str], bytes]] = []
+        """The demos that servers have posted: URL, headers and content. Nothing receives them."""
         self.allocation_errors: list[Exception] = []
         """Raised by the next allocations, one each."""
         self.release_errors: list[Exception] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.contract.test_callback_sender import (
     LIMIT_S,
     NOT_PUBLIC,
     OK,
+    Behavior,
     address_info,
     hang,
     receiving,
@@ -29,6 +31,7 @@ from tests.contract.test_callback_sender import (
 )
 
 OPENED = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
+ANSWERING = responding(OK)
 PUBLIC, OTHER = "8.8.8.8", "2001:4860:4860::8888"
 
 
@@ -51,7 +54,7 @@ class Proxy:
             self.heads.append(head)
             answer = self._answers.get(head.split()[1].decode().rpartition(":")[0].strip("[]"), OPENED)
             writer.write(answer)
-            if answer is OPENED:
+            if answer.startswith(OPENED):
                 far = await asyncio.open_connection("127.0.0.1", self._receiver_port)
                 await asyncio.gather(copy(reader, far[1]), copy(far[0], writer))
         writer.transport.abort()
@@ -89,12 +92,15 @@ async def attempt(
     allow_private: bool = False,
     total_s: float = AMPLE_S,
     proxy_port: int | None = None,
+    behavior: Behavior = ANSWERING,
+    receiver_side: ssl.SSLContext | None = None,
+    trust: ssl.SSLContext | None = None,
 ) -> tuple[Delivery, list[bytes], int]:
     """Send a callback; return the delivery, the requests that the proxy got, and the connections to the receiver."""
-    async with receiving(responding(OK)) as receiver, proxying(receiver.port, answers or {}) as (proxy, port):
+    async with receiving(behavior, receiver_side) as receiver, proxying(receiver.port, answers or {}) as (proxy, port):
         url = url.replace("PORT", str(receiver.port))
         found = read_proxy(f"http://{credentials}127.0.0.1:{proxy_port or port}")
-        sender = HttpCallbackSender(total_s=total_s, proxy=found)
+        sender = HttpCallbackSender(total_s=total_s, trust=trust, proxy=found)
         delivery = await sender.send(request_to(url, allow_private=allow_private))
         await sender.close()
         return delivery, proxy.heads, receiver.connections
@@ -141,20 +147,27 @@ def test_certificate_is_that_of_the_receiver(
 ) -> None:
     resolve_to(monkeypatch, PUBLIC)
     receiver_side, sender_side = self_signed(tmp_path, x509.DNSName("receiver.example"))
-
-    async def scenario() -> Delivery:
-        async with receiving(responding(OK), receiver_side) as receiver, proxying(receiver.port, {}) as (_, port):
-            sender = HttpCallbackSender(
-                total_s=AMPLE_S, trust=sender_side, proxy=read_proxy(f"http://127.0.0.1:{port}")
-            )
-            delivery = await sender.send(request_to(f"https://{name}/", allow_private=False))
-            await sender.close()
-            return delivery
-
     with runner:
-        delivery = runner.run(scenario())
+        delivery = runner.run(attempt(f"https://{name}/", receiver_side=receiver_side, trust=sender_side))[0]
     assert delivery.status == (None if error else 200)
     assert (delivery.error or "").startswith(error)
+
+
+def test_what_the_proxy_sends_before_tls_is_no_answer_of_the_receiver(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    resolve_to(monkeypatch, PUBLIC)
+    receiver_side, sender_side = self_signed(tmp_path, x509.DNSName("receiver.example"))
+    unavailable = responding(OK.replace(b"200 OK", b"503 Unavailable"))
+    tried = attempt(
+        "https://receiver.example/",
+        behavior=unavailable,
+        answers={PUBLIC: OPENED + OK},
+        receiver_side=receiver_side,
+        trust=sender_side,
+    )
+    with runner:
+        assert runner.run(tried)[0].status == 503
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,14 @@ import pytest
 
 from cs2_protocol.console_commands import log_address_command
 from cs2_simulator.setup_faults import SetupFault
+from matchpod.adapters.fleets.static import StaticFleet, StaticServer
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.server_probe import SocketProbe
 from matchpod.core.errors import NotFoundError, RateLimitError
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.check_report import CheckItem, CheckState, CheckVerdict, ServerReport
-from matchpod.ports import Database, GameServer, Statement
+from matchpod.ports import Database, GameServer, ServerLease, ServerOrder, Statement
+from matchpod.service.region_checks import runs
 from matchpod.service.region_checks.requests import PAUSE_MS, CheckProgress, read_report
 from matchpod.service.region_checks.runs import FAILED, LAST_FREE, NEEDS_ALLOCATE, NONE_FREE, WAITING
 from matchpod.service.region_checks.server_check import GiveWayError, ServerCheck
@@ -96,6 +100,31 @@ async def test_every_fault_is_named_with_what_to_do(db: Database) -> None:
             assert all(
                 one.advice for one in report.findings if one.verdict in (CheckVerdict.FAULT, CheckVerdict.WARNING)
             )
+
+
+class OnTheInternet(SocketProbe):
+    """Takes every server for one with a public address."""
+
+    async def is_public(self, host: str) -> bool:
+        return True
+
+
+async def test_server_of_a_lan_whose_players_come_from_the_internet_is_a_fault(db: Database) -> None:
+    async with (
+        simulated_servers({"commands": ("sv_lan 1",)}) as running,
+        open_region(db, static_fleet(running)) as region,
+    ):
+        region.deps = msgspec.structs.replace(region.deps, probe=OnTheInternet())
+        (report,) = (await region.check()).servers
+        assert problems(report) == {CheckItem.LOGIN_TOKEN: CheckVerdict.FAULT}
+
+
+@pytest.mark.parametrize(
+    ("host", "is_public"),
+    [("198.51.100.4", False), ("8.8.8.8", True), ("2001:4860:4860::8888", True), ("10.0.0.7", False), ("a..b", False)],
+)
+async def test_address_for_players_is_known_to_be_public(host: str, is_public: bool) -> None:
+    assert await SocketProbe().is_public(host) is is_public
 
 
 async def test_wrong_password_is_named_and_nothing_else(db: Database) -> None:
@@ -220,6 +249,50 @@ async def test_check_that_is_stopped_leaves_the_server_first(db: Database) -> No
         await asyncio.wait([task])
         assert (stream.listeners, stream.is_on, await slots.taken(db)) == ([], False, {})
         assert await db.read("SELECT token_hash FROM check_posts") == []
+
+
+class SlowlyLeftFleet(StaticFleet):
+    """Starts a server without end, and releases it when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__([StaticServer("192.0.2.1:27015", "a password")], RconConsoles())
+        self.is_starting, self.is_leaving, self.may_leave = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @property
+    def keeps_servers(self) -> bool:
+        return False
+
+    async def allocate(self, order: ServerOrder) -> GameServer:
+        self.is_starting.set()
+        await asyncio.Future[None]()
+        raise AssertionError
+
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
+        self.is_leaving.set()
+        await self.may_leave.wait()
+
+
+async def test_check_that_is_stopped_is_renewed_until_it_has_left_its_server(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "RENEW_S", 0.01)
+    fleet = SlowlyLeftFleet()
+    async with open_region(db, fleet) as region:
+        task = asyncio.create_task((await region.begin()).run())
+        await fleet.is_starting.wait()
+        task.cancel()
+        await fleet.is_leaving.wait()
+        region.clock.ahead_ms += STALE_MS
+        now_ms = region.clock.now_ms()
+
+        async def is_renewed() -> bool:
+            row = await region_checks.newest(db, CODE)
+            return row is not None and row.updated_at_ms >= now_ms
+
+        await until(is_renewed, "the row is renewed")
+        fleet.may_leave.set()
+        await asyncio.wait([task])
+        assert (task.cancelled(), await slots.taken(db)) == (True, {})
 
 
 async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) -> None:
@@ -375,6 +448,16 @@ async def test_request_that_came_too_early_for_the_service_is_not_run(db: Databa
         await until(is_done, "the second request is done")
         loop.cancel()
         assert (await region.read()).id == second
+
+
+async def test_check_holds_one_slot_at_a_time(db: Database) -> None:
+    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+        await requested(region)
+        row = await region_checks.begin(db, CODE, region.clock.now_ms())
+        assert row is not None
+        assert await region_checks.hold_slot(db, row, "a")
+        assert not await region_checks.hold_slot(db, row, "b"), "which the key of the table refuses"
+        assert await slots.taken(db) == {CODE: {"a": row.id}}
 
 
 async def test_unknown_region_is_not_found(db: Database) -> None:

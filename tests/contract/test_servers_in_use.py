@@ -185,6 +185,26 @@ async def test_match_leaves_a_server_alone_that_another_match_uses_under_another
         assert not {REMOVE_LOG_LISTENERS, end_match_command()} & {*region.servers_at[FIRST].commands[sent:]}
 
 
+async def test_of_two_matches_that_begin_on_a_server_listed_twice_one_gets_it(db: Database) -> None:
+    again = "192.0.513:27015"  # the address of FIRST in another notation
+    async with open_world(db, (FIRST, again), kind=StaticRegion) as world:
+        region = region_of(world)
+        region.servers_at[again] = region.servers_at[FIRST]
+        region.freezes_at = "changelevel de_nuke"
+        world.start(intervals=OFTEN, installation=OURS)
+        await world.create(NAME, scenario="no_show")
+        await region.is_frozen.wait()  # its log address is not on the server yet
+        assert (await world.row(NAME)).slot == FIRST
+        other = names_from(1)[0]
+        await world.create(other, scenario="no_show")
+        row = await world.until_phase(ServerPhase.PENDING, other)
+        assert row.error == f"the server {again} is used by another match; list it once only, under one address"
+        assert (row.ip, row.port) == (None, None)
+        region.go_on.set()
+        row = await world.until_phase(ServerPhase.RUNNING, NAME)
+        assert (row.ip, row.port, row.tries) == ("192.0.2.1", 27015, 0)
+
+
 async def test_match_on_a_server_that_left_the_list_takes_the_place_of_no_other(db: Database) -> None:
     fleet = StaticFleet([StaticServer(SECOND, "a password")], RconConsoles())
     region = Region(code="eu", name="Europe", location="Bonn", fleet=fleet)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 
+import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
 import pytest
 
 from matchpod.core.requests.match_list_query import MatchListQuery
@@ -16,10 +17,12 @@ from matchpod.storage import outbox, servers
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.migrate import NewerSchemaError, SchemaVersion, current_version, migrate, read_version
+from matchpod.storage.migration_locks import locked_tables
 from matchpod.storage.schema import CONTRACTIONS, LAST_RELEASE, MIGRATIONS, WITHOUT_EXPANSIONS
 from tests.contract import databases
 from tests.vaults import VAULT, tokens_of
 
+PATIENCE_S = 60.0
 harness = databases.harness
 
 
@@ -58,6 +61,49 @@ async def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> 
         for db in handles:
             await db.close()
     assert set(versions) == {len(MIGRATIONS)}
+
+
+async def test_migration_that_waits_for_a_dump_blocks_no_writer(
+    harness: databases.Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    if harness.is_sqlite:
+        pytest.skip("SQLite has one writer")
+    db, others = await harness.open(), await harness.open()
+    dump = await asyncpg.connect(harness.location, server_settings={"application_name": "pg_dump"})
+    try:
+        schema = [sql for statements in MIGRATIONS[:LAST_RELEASE] for sql in statements]
+        schema.append("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)")
+        schema += [f"INSERT INTO schema_versions (version) VALUES ({number + 1})" for number in range(LAST_RELEASE)]
+        await db.write(list(map(Statement, schema)))
+        await dump.execute("BEGIN; LOCK TABLE maps IN ACCESS SHARE MODE")
+        task = asyncio.create_task(migrate(db, VAULT.seal, lock_ms=10, lock_pause_s=0.01))
+        async with asyncio.timeout(PATIENCE_S):
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+            for _ in range(5):
+                await others.write([Statement("DELETE FROM maps")])
+        assert not task.done()
+        await dump.execute("COMMIT")
+        assert await task == len(MIGRATIONS)
+    finally:
+        await dump.close()
+        await others.close()
+        await db.close()
+    waiting = vars(caplog.records[0])
+    assert waiting["changes"].startswith("CREATE INDEX maps_of_name, DROP INDEX maps_by_name")
+    assert any(user.startswith("pg_dump (process ") for user in waiting["used_by"])
+
+
+def test_tables_that_a_migration_locks_are_known() -> None:
+    assert locked_tables(("CREATE TABLE a (b TEXT)", "ALTER TABLE a ADD COLUMN c TEXT")) == []
+    assert locked_tables(("CREATE INDEX a ON maps (id)", "DROP INDEX maps_newest", "DROP INDEX series_newest")) == [
+        "maps",
+        "series",
+    ]
+    assert locked_tables(("ALTER TABLE servers ADD COLUMN a TEXT", "DROP INDEX raw_log_by_age")) == [
+        "servers",
+        "raw_log",
+    ]
 
 
 async def test_newer_schema_is_rejected(db: Database) -> None:

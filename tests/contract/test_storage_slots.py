@@ -54,6 +54,32 @@ async def test_concurrent_reservations_get_different_slots(replicas: databases.R
     assert sorted(filter(None, await asyncio.gather(*found))) == names
 
 
+async def test_of_matches_that_claim_an_address_at_once_one_gets_it(replicas: databases.Replicas) -> None:
+    await create(replicas[0], *(server(f"srv_{number}") for number in range(8)))
+    rows = [row for number in range(8) if (row := await servers.get(replicas[0], f"srv_{number}"))]
+    for number, row in enumerate(rows):
+        assert await slots.reserve(replicas[0], row, [f"slot {number}"])
+
+    async def claims(port: int) -> list[bool]:
+        found = (slots.claim_address(replicas[n % 2], row, "192.0.2.1", port) for n, row in enumerate(rows))
+        return sorted(await asyncio.gather(*found))
+
+    for port in range(5):
+        assert await claims(port) == [False] * 7 + [True], port
+
+
+async def test_address_may_be_claimed_again_and_after_the_slot_was_freed(db: Database) -> None:
+    for name in ("eu_1", "us_1"):
+        await reserve(db, name, "a")
+    first, second = [row for name in ("eu_1", "us_1") if (row := await servers.get(db, name))]
+    assert await slots.claim_address(db, first, "192.0.2.1", 1)
+    assert await slots.claim_address(db, first, "192.0.2.1", 1)
+    assert not await slots.claim_address(db, second, "192.0.2.1", 1)
+    assert await slots.claim_address(db, second, "192.0.2.1", 2)
+    await db.write([slots.free("eu_1")])
+    assert await slots.claim_address(db, second, "192.0.2.1", 1)
+
+
 async def test_slots_of_released_and_unknown_servers_are_freed(db: Database) -> None:
     kept = {}
     for number, phase in enumerate(ServerPhase):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from matchpod.app.http_server import CLOSING_S
+from matchpod.app.http_server import DEFAULT_PATIENCE
 from matchpod.service.fair_turns import FairTurns, TurnLimits
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
@@ -102,7 +102,7 @@ def test_requests_that_get_no_turn_do_not_keep_the_service_from_stopping(site: S
 
     began_s = time.monotonic()
     run(site, scenario)
-    assert time.monotonic() - began_s >= CLOSING_S
+    assert time.monotonic() - began_s >= DEFAULT_PATIENCE.closing_s
     assert not turns_of[0].waiting
 
 

@@ -20,8 +20,9 @@ import pytest
 from matchpod.app import ResourcesError, open_resources
 from matchpod.app.composition import Service, compose
 from matchpod.app.http_server import bind, port_of
-from matchpod.app.serving import ServiceProcess, run_service
+from matchpod.app.serving import ServiceProcess, Sockets, run_service
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.region_checks.runs import CheckRuns
 from matchpod.service.runner.supervisor import Supervisor
 from matchpod.settings import Settings, load_settings
 
@@ -48,7 +49,7 @@ def run_process(folder: Path, change: Callable[[Service], Service]) -> int:
             try:
                 service = change(compose(resources, owner="me", ingest_base=url))
                 async with asyncio.timeout(START_S):
-                    return await ServiceProcess(service, bound, url).run()
+                    return await ServiceProcess(service, Sockets(bound), url).run()
             finally:
                 await resources.db.close()
 
@@ -99,6 +100,27 @@ def test_part_that_fails_to_stop_does_not_block_the_others(tmp_path: Path, caplo
     assert run_process(tmp_path, lambda service: broken_supervisor(service, run=return_early, drain=crash)) == 1
     messages = [one.message for one in caplog.records if one.levelno == logging.ERROR]
     assert messages == ["service part ended unexpectedly", "service part did not stop cleanly"]
+
+
+def test_check_of_a_region_is_stopped_before_the_other_parts(tmp_path: Path) -> None:
+    stopped: list[str] = []
+
+    class Checks(CheckRuns):
+        async def run(self) -> None:
+            try:
+                await asyncio.Future[None]()
+            finally:
+                stopped.append("checks")
+
+    async def drain(_: Supervisor) -> None:
+        stopped.append("matches")
+
+    def change(service: Service) -> Service:
+        checks = Checks(service.region_checks._deps, service.regions)
+        return msgspec.structs.replace(broken_supervisor(service, run=return_early, drain=drain), region_checks=checks)
+
+    assert run_process(tmp_path, change) == 1
+    assert stopped == ["checks", "matches"]
 
 
 def test_service_starts_serves_and_stops_in_one_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from scripts import sizing
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "capacity.md").read_text("utf-8")
 FIGURES = {
     symbol: Decimal(value)
-    for symbol, value in zip("cdpmnrtwkygh", (36, 9, 50, 100, 1, 3600, 9, 10, 5, 2, 2, 3), strict=True)
+    for symbol, value in zip("cdpmnrtwkyguh", (36, 9, 50, 100, 1, 3600, 9, 10, 5, 2, 2, 3, 3), strict=True)
 }
 """Others than those of the page, for which the results are easily computed by hand."""
 

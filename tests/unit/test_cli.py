@@ -84,7 +84,7 @@ def test_all_commands_are_listed_and_one_alone_is_enough_to_run_it() -> None:
     everything = create_app()
     shown = CliRunner().invoke(everything, ["--help"]).stdout
     for name in COMMANDS:
-        assert f"\n  {name} " in shown
+        assert (f"\n  {name} " in shown) is (name != "receive-demos")
         together = CliRunner().invoke(everything, [name, "--help"])
         assert (together.exit_code, together.stdout) == (0, run(name, "--help").stdout)
 

@@ -123,6 +123,56 @@ def test_port_for_metrics_is_another_one(port: str, ops_port: str, *, is_valid: 
         load_settings(settings, no_file)
 
 
+def test_port_for_uploads_is_another_one() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings({"MATCHPOD_UPLOAD_PORT": "9", "MATCHPOD_OPS_PORT": "9", "MATCHPOD_PORT": "8"}, no_file)
+    assert caught.value.faults == ("upload_port is 9, as is ops_port; it must be another port.",)
+    assert load_settings({"MATCHPOD_UPLOAD_PORT": "0", "MATCHPOD_PORT": "0"}, no_file).upload_port == 0
+
+
+def test_demos_are_uploaded_where_the_log_is_posted_unless_settings_say_otherwise() -> None:
+    port = {"MATCHPOD_UPLOAD_PORT": "8081"}
+    assert load_settings({}, no_file).upload_base() is None
+    assert load_settings(port, no_file).upload_base() == "http://127.0.0.1:8081"
+    assert load_settings({"MATCHPOD_UPLOAD_PORT": "0"}, no_file).upload_base(7) == "http://127.0.0.1:7"
+    public = {**port, "MATCHPOD_PUBLIC_URL": "https://play.example"}
+    assert load_settings(public, no_file).upload_base() == "https://play.example"
+    logs = {**public, "MATCHPOD_LOG_URL": "http://matchpod.internal"}
+    assert load_settings(logs, no_file).upload_base() == "http://matchpod.internal"
+    own = {**logs, "MATCHPOD_UPLOAD_URL": "http://uploads.internal"}
+    assert load_settings(own, no_file).upload_base() == "http://uploads.internal"
+
+
+def test_region_may_upload_demos_elsewhere() -> None:
+    fleet = 'kind = "process"\nports = "1-2"'
+    elsewhere = region(fleet, 'log_url = "http://log.example"')
+    assert load(text=elsewhere).upload_urls == {"eu": "http://log.example"}
+    assert load({"MATCHPOD_UPLOAD_URL": "http://up.example"}, elsewhere).upload_urls == {}
+    both = region(fleet, 'log_url = "http://log.example"\nupload_url = "http://eu.example"')
+    assert load({"MATCHPOD_UPLOAD_URL": "http://up.example"}, both).upload_urls == {"eu": "http://eu.example"}
+
+
+@pytest.mark.parametrize("url", ["file:///srv/demos", "s3://cup", "s3://cup/a?endpoint=http://h:9&region=eu-1"])
+def test_demos_are_stored_in_a_folder_or_a_bucket(url: str) -> None:
+    assert load({"MATCHPOD_DEMO_STORAGE": url}).demo_storage_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("/srv/demos", "file://host/srv", "file:demos", "s3:///folder", "s3://B", "s3://cup?endpoint=h"),
+        *("s3://key:secret@cup", "s3://cup?acl=public", "http://cup", "s3://cup/#a", "file:///srv?x=1"),
+    ],
+)
+def test_other_places_for_demos_are_rejected(url: str) -> None:
+    (fault,) = faults_of({"MATCHPOD_DEMO_STORAGE": url})
+    assert "it must be a URL like file:///srv/demos or s3://" in fault
+
+
+def test_demos_are_stored_in_the_data_folder_unless_set() -> None:
+    assert load({"MATCHPOD_DATA_DIR": "/data"}).demo_storage_url == "file:///data/demos"
+
+
 def test_default_region_is_simulated() -> None:
     (sandbox,) = load_settings({}, no_file).regions
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30.0, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cs2_simulator.log_stream import GameHeaders
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 
 
 def no_headers() -> GameHeaders:
@@ -21,6 +21,9 @@ class NullOutside:
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         raise AssertionError("unexpected report")
+
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        raise AssertionError("unexpected upload")
 
     def exit(self, *, is_crash: bool) -> None:
         """Do nothing."""

@@ -24,5 +24,5 @@ def test_page_lists_every_fault_with_its_description() -> None:
 def test_page_lists_every_simulator_variable_with_its_default() -> None:
     own = {name: variable.default for name, variable in VARIABLES.items() if name.startswith("sim_")}
     missing = [name for name, default in own.items() if f"| `{name}` | {f'`{default}`' if default else ''}" not in PAGE]
-    assert len(own) == 20
+    assert len(own) == 23
     assert missing == []

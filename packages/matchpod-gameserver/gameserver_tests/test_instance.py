@@ -267,6 +267,16 @@ def test_folder_that_a_crash_left_is_replaced_by_a_server_of_the_same_name(insta
     assert names(installed) == []
 
 
+def test_file_with_the_name_of_the_folder_is_named(installed: Path) -> None:
+    folder = installed.parent / "instances"
+    folder.mkdir()
+    (folder / f"{OWN}.srv_1").touch()
+    with pytest.raises(InstanceError, match=rf"instances/{OWN}\.srv_1 must be a folder .* remove it$"):
+        build(plan(installed))
+    assert remove_unused(str(folder), OWN) == {}
+    assert names(installed) == [f"{OWN}.srv_1"]
+
+
 def test_links_to_folders_in_the_installation_become_folders_even_in_circles(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins/own.dll").write_text("own")

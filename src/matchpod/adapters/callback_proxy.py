@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import ssl
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -35,19 +36,35 @@ class HttpProxy(msgspec.Struct, frozen=True):
         """Omit the credentials."""
         return f"HttpProxy({self.host!r}, {self.port})"
 
-    async def connect(self, address: str, port: int) -> Connection:
-        """Connect to an address through the proxy; ProxyError if that fails. The time limit is the caller's."""
+    async def connect(
+        self, address: str, port: int, *, trust: ssl.SSLContext | None = None, name: str | None = None
+    ) -> Connection:
+        """Connect to an address through the proxy; ProxyError if that fails. The time limit is the caller's.
+
+        With `trust`, the connection is secured, and the certificate must be that of `name`.
+        """
+        loop = asyncio.get_running_loop()
+        reader, protocol = _stream(loop)
         try:
-            reader, writer = await asyncio.open_connection(self.host, self.port)
+            transport, _ = await loop.create_connection(lambda: protocol, self.host, self.port)
         except OSError as exc:
             raise ProxyError("the callback proxy cannot be reached") from exc
+        secured: asyncio.Transport | None = transport
         try:
-            writer.write(self._request(address, port))
+            transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
+            if trust is not None:
+                # What the proxy sent before TLS stays in the first reader: it is no answer of the receiver.
+                reader, protocol = _stream(loop)
+                secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
+            if secured is None:
+                raise ProxyError("the callback proxy closed the connection")
         except BaseException:
-            writer.transport.abort()
+            transport.abort()
             raise
-        return reader, writer
+        if secured is not transport:
+            protocol.connection_made(secured)
+        return reader, asyncio.StreamWriter(secured, protocol, reader, loop)
 
     def _request(self, address: str, port: int) -> bytes:
         target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
@@ -64,6 +81,11 @@ class HttpProxy(msgspec.Struct, frozen=True):
             raise ProxyError("the callback proxy did not answer with HTTP")
         if not status[1].startswith(b"2"):
             raise ProxyError(f"the callback proxy answered with status {status[1].decode()}")
+
+
+def _stream(loop: asyncio.AbstractEventLoop) -> tuple[asyncio.StreamReader, asyncio.StreamReaderProtocol]:
+    reader = asyncio.StreamReader(loop=loop)
+    return reader, asyncio.StreamReaderProtocol(reader, loop=loop)
 
 
 def read_proxy(url: str) -> HttpProxy:

@@ -146,14 +146,7 @@ class HttpCallbackSender:
         name = receiver.host.removesuffix(".") if trust else None  # names in certificates have no trailing dot
         if self._proxy is None or not is_public(address):
             return await asyncio.open_connection(address, receiver.port, ssl=trust, server_hostname=name)
-        reader, writer = await self._proxy.connect(address, receiver.port)
-        if trust is not None:
-            try:
-                await writer.start_tls(trust, server_hostname=name)
-            except BaseException:
-                writer.transport.abort()
-                raise
-        return reader, writer
+        return await self._proxy.connect(address, receiver.port, trust=trust, name=name)
 
 
 def max_attempts(open_files: int) -> int:

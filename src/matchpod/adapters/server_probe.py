@@ -1,4 +1,4 @@
-"""Find out whether a machine accepts connections, and whether a game answers there over UDP."""
+"""Find out whether a machine is on the internet, accepts connections, and runs a game that answers over UDP."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from contextlib import suppress
 
 from cs2_protocol.server_query import INFO_REQUEST, is_answer
 from matchpod.adapters.rcon_client import probe_port
+from matchpod.core.requests.addresses import is_public
 
 ANSWER_S = 1.0
 """How long to wait for the answer of a game, which comes within a tick."""
 
 TRIES = 2
 """Queries that are sent: UDP may lose one."""
+
+LOOKUP_S = 5.0
 
 
 class SocketProbe:
@@ -39,6 +42,14 @@ class SocketProbe:
             return False
         finally:
             transport.close()
+
+    async def is_public(self, host: str) -> bool:
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                found = await asyncio.get_running_loop().getaddrinfo(host, None)
+        except (OSError, UnicodeError):
+            return False
+        return any(is_public(str(address[0])) for *_, address in found)
 
 
 class _Query(asyncio.DatagramProtocol):

@@ -31,6 +31,7 @@ from matchpod.console.deps import ConsoleDeps
 from matchpod.console.page_updates import Broadcasts
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
+from matchpod.core.requests.validation import DemoRules
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet, SecretTrials
@@ -54,6 +55,7 @@ from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.demos import Demos
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
@@ -132,14 +134,25 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         return self.console.broadcasts
 
 
-def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers."""
+def compose(
+    resources: Resources,
+    *,
+    owner: str,
+    ingest_base: str,
+    upload_base: str | None = None,
+    begun: BegunEntry | None = None,
+) -> Service:
+    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers.
+
+    These upload demos at `upload_base`; None without demos.
+    """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
     proxy = settings.callback_proxy
+    urls = IngestUrls(ingest_base, settings.log_urls, demo_base=upload_base, demos_of_regions=settings.upload_urls)
     sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
-    deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
+    deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, urls=urls)
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
@@ -176,7 +189,7 @@ def _compose_services(
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
-    audit = Audit(db=db, clock=clock)
+    audit, history = Audit(db=db, clock=clock), History(db=db, live=deps.live, remote=remote)
     return Services(
         access=_compose_access(resources, audit, deps.metrics),
         audit=audit,
@@ -187,7 +200,8 @@ def _compose_services(
         rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
-        history=History(db=db, live=deps.live, remote=remote),
+        history=history,
+        demos=Demos(db=db, history=history, storage=resources.demo_storage),
         records=MatchRecords(db=db),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -295,6 +309,7 @@ def compose_regions(
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
+            demos=None if settings.upload_port is None else DemoRules(region.record_demos, region.tv_delay),
             fleet=_compose_fleet(
                 region,
                 settings,
@@ -439,7 +454,7 @@ def _compose_deps(
     dispatcher: CallbackDispatcher,
     *,
     metrics: Metrics,
-    ingest_base: str,
+    urls: IngestUrls,
     spans: MatchSpans,
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
@@ -456,7 +471,7 @@ def _compose_deps(
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
-        ingest=IngestUrls(ingest_base, resources.settings.log_urls),
+        ingest=urls,
         pending_ms=resources.settings.pending_s * 1000,
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,
@@ -504,6 +519,7 @@ def _compose_upkeep(
         disk=disk,
         retention=resources.retention,
         sessions=sessions,
+        demo_storage=resources.demo_storage,
         give_back=give_back,
     )
 

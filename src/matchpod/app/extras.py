@@ -21,6 +21,8 @@ def _needed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield what needs an extra, the extra, and the modules that are imported because of it."""
     if settings.database_url is not None:
         yield "The PostgreSQL database", "postgres", ("asyncpg",)
+    if settings.demo_storage_url.startswith("s3:"):
+        yield "The storage of demos", "s3", ("botocore",)
     for region in settings.regions:
         if isinstance(region.fleet, AgonesFleetSettings):
             yield f"The Agones fleet of region {region.code}", "agones", ("httpx", "yaml")

@@ -32,8 +32,6 @@ ACCEPT_PAUSE_S: Final = 0.5
 """Pause after a failed `accept`: an open file is needed, and other work may close some meanwhile."""
 CLOSED_IN_PAUSE: Final = 16
 """Idle connections that are closed for a pause, so that other parts of the service get open files first."""
-CLOSING_S: Final = 2
-"""Time for requests in progress when the service stops; they are short."""
 
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
@@ -72,6 +70,7 @@ class HttpServer:
             reads=reads,
         )
         self._accept_pause_s = accept_pause_s
+        self._closing_s = patience.closing_s
         self._on_listening = on_listening
         self._stopping = asyncio.Event()
         self._opening: set[asyncio.Task[None]] = set()
@@ -92,7 +91,7 @@ class HttpServer:
             asyncio.get_running_loop().remove_reader(bound)
             bound.close()
             await asyncio.gather(*self._opening)
-            await self.connections.close(CLOSING_S)
+            await self.connections.close(self._closing_s)
 
     def stop(self) -> None:
         """Stop accepting connections, close idle ones and let requests in progress finish."""

@@ -15,7 +15,8 @@ from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.private_files import SharedFolderError, is_open_to_others, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
-from matchpod.ports import Clock, Database, DatabaseError, Vault
+from matchpod.app.demo_storage import open_demo_storage
+from matchpod.ports import Clock, Database, DatabaseError, DemoStorage, Vault
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings, has_secrets
@@ -40,10 +41,19 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     installation: str
     """The id of this installation, made with its database."""
+    demo_storage: DemoStorage
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self.demo_storage.close()
+        await self.db.close()
 
     @property
     def retention(self) -> Retention:
-        return Retention(raw_log_days=self.settings.raw_log_days, event_days=self.settings.event_days)
+        settings = self.settings
+        return Retention(
+            raw_log_days=settings.raw_log_days, event_days=settings.event_days, demo_days=settings.demo_days
+        )
 
 
 async def open_resources(settings: Settings) -> Resources:
@@ -51,15 +61,22 @@ async def open_resources(settings: Settings) -> Resources:
     make_folder(settings.data_dir)
     _check_database_user(settings)
     vault = _open_vault(settings)
-    db = await _open_database(settings)
+    db = await open_database(settings)
     try:
         await _migrate(db, vault)
-        clock = await _open_clock(db)
+        clock = await open_clock(db)
         installation = await _read_installation(db)
     except ResourcesError:
         await db.close()
         raise
-    return Resources(settings=settings, db=db, vault=vault, clock=clock, installation=installation)
+    return Resources(
+        settings=settings,
+        db=db,
+        vault=vault,
+        clock=clock,
+        installation=installation,
+        demo_storage=open_demo_storage(settings),
+    )
 
 
 async def read_schema_version(settings: Settings) -> SchemaVersion:
@@ -67,7 +84,7 @@ async def read_schema_version(settings: Settings) -> SchemaVersion:
     if settings.database_url is None and not settings.database_path.exists():
         return SchemaVersion(applied=0, required=0)
     _check_database_user(settings)
-    db = await _open_database(settings)
+    db = await open_database(settings)
     try:
         return await read_version(db)
     except DatabaseError as exc:
@@ -173,7 +190,8 @@ def _check_database_user(settings: Settings) -> None:
         ) from exc
 
 
-async def _open_database(settings: Settings) -> Database:
+async def open_database(settings: Settings) -> Database:
+    """Open the database without migrating it; raise ResourcesError if that fails."""
     try:
         if settings.database_url is not None:
             from matchpod.adapters.postgres import PostgresDatabase  # imported here, for a quick start without it
@@ -201,7 +219,7 @@ async def _read_installation(db: Database) -> str:
         raise ResourcesError(f"The id of the installation cannot be stored: {exc}.") from exc
 
 
-async def _open_clock(db: Database) -> Clock:
+async def open_clock(db: Database) -> Clock:
     """The time of a shared database, if there is one: leases work only if the clocks of all processes agree."""
     try:
         database_now_ms = await database_ms(db)

@@ -31,6 +31,7 @@ from matchpod.adapters.systemd_notify import SystemdNotifier
 from matchpod.app import first_run
 from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
 from matchpod.app.database_copies import claim_place, renew_place
+from matchpod.app.demo_storage import demo_storage_fault
 from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.log_urls import unreachable_log_urls
@@ -44,10 +45,12 @@ from matchpod.app.resources import (
     open_resources,
     warn_of_open_files,
 )
+from matchpod.app.upload_process import STOP_S as STOP_UPLOADS_S
+from matchpod.app.upload_process import UploadProcess
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.settings import Settings
-from matchpod.storage import servers
+from matchpod.storage import demos, servers
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.connections import Patience
 
@@ -180,19 +183,18 @@ async def _serve(
     async with AsyncExitStack() as stack:
         check_fleets(settings)
         warn_of_open_files(settings)
-        _prepare_folder(settings, stack)
-        resources = await open_resources(settings)
-        stack.push_async_callback(resources.db.close)
+        resources = await _open(settings, stack)
         read_only = await _prepare(resources, is_restored=is_restored)
         begun, unfinished = _open_begun_entry(resources)
         stack.callback(begun.close)
-        bound, ops = _bind_ports(settings, stack)
+        bound, ops, uploads = _bind_ports(settings, stack)
         url, ingest_base = _local_url(settings, bound), settings.ingest_base(port_of(bound))
-        service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
+        upload_base = settings.upload_base(None if uploads is None else port_of(uploads))
+        service = compose(resources, owner=_owner(), ingest_base=ingest_base, upload_base=upload_base, begun=begun)
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _prepare_driving(service, unfinished, unreachable_log_urls(settings, ingest_base))
+            await _prepare_driving(service, unfinished, await _faults_of(resources, ingest_base))
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -206,15 +208,18 @@ async def _serve(
         elif announce is not None:
             announce(await first_run.another_key_text(service.access, command=command, has_console=settings.console))
         collect_rarely()
-        process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
+        process = ServiceProcess(service, Sockets(bound, ops, uploads), url, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
 
 
-def _prepare_folder(settings: Settings, stack: AsyncExitStack) -> None:
-    """Create the data folder, and lock it if it has the database."""
+async def _open(settings: Settings, stack: AsyncExitStack) -> Resources:
+    """Create the data folder, lock it if it has the database, and open that."""
     make_folder(settings.data_dir)
     if settings.database_url is None:
         stack.callback(_lock_folder(settings).release)
+    resources = await open_resources(settings)
+    stack.push_async_callback(resources.close)
+    return resources
 
 
 def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[None]:
@@ -222,12 +227,16 @@ def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[No
     return watched_loop(exit_s=exit_s, on_stall=metrics.count_stall, on_lag=metrics.loop_lag_s.observe)
 
 
-def _bind_ports(settings: Settings, stack: AsyncExitStack) -> tuple[socket.socket, socket.socket | None]:
-    """Bind the port of the service, and that for probes and metrics if there is one."""
+def _bind_ports(
+    settings: Settings, stack: AsyncExitStack
+) -> tuple[socket.socket, socket.socket | None, socket.socket | None]:
+    """Bind the port of the service, and those for probes and metrics and for uploads, if there are any."""
+
+    def bind_if_set(port: int | None) -> socket.socket | None:
+        return None if port is None else stack.enter_context(bind(settings.host, port))
+
     bound = stack.enter_context(bind(settings.host, settings.port))
-    if settings.ops_port is None:
-        return bound, None
-    return bound, stack.enter_context(bind(settings.host, settings.ops_port))
+    return bound, bind_if_set(settings.ops_port), bind_if_set(settings.upload_port)
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
@@ -237,6 +246,8 @@ async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
         # The folder of a database that is not shared is locked, so the holders of all leases are dead.
         prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
         await prepare(resources.db, resources.clock.now_ms())
+        if not resources.db.is_shared:
+            await demos.lose_all(resources.db, resources.clock.now_ms())
     return read_only
 
 
@@ -255,23 +266,29 @@ async def record_deaths(suspects: Suspects, records: Mapping[Path, tuple[str, in
             path.unlink(missing_ok=True)
 
 
+class Sockets(msgspec.Struct, frozen=True):
+    """The bound sockets of a service: for the API, for probes and metrics, and for uploads of demos."""
+
+    main: socket.socket
+    ops: socket.socket | None = None
+    uploads: socket.socket | None = None
+
+
 class ServiceProcess:
     """Runs the parts of the service until a stop signal or until one of them ends, then stops them all."""
 
     def __init__(
         self,
         service: Service,
-        bound: socket.socket,
+        sockets: Sockets,
         url: str,
         *,
-        ops: socket.socket | None = None,
         limits: ConnectionLimits = DEFAULT_LIMITS,
         grace_s: int = 0,
     ) -> None:
         self._service = service
         self._notifier = SystemdNotifier(os.environ)
         self._grace_s = grace_s
-        self._bound = bound
         self._url = url
         self._http = HttpServer(
             service.web,
@@ -281,11 +298,12 @@ class ServiceProcess:
             direct=service.web.direct_routes,
             reads=service.web.server_reads,
         )
-        self._servers = {self._http: bound}
-        if ops is not None and service.ops is not None:
-            told = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(ops)})
+        self._servers = {self._http: sockets.main}
+        if sockets.ops is not None and service.ops is not None:
+            told = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(sockets.ops)})
             server = HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS, patience=OPS_PATIENCE)
-            self._servers[server] = ops
+            self._servers[server] = sockets.ops
+        self._uploads = None if sockets.uploads is None else _upload_process(service, sockets.uploads)
 
     async def run(self, *, also: Job | None = None) -> int:
         """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
@@ -330,6 +348,8 @@ class ServiceProcess:
                 "sweep": upkeep.run_sweeps,
                 REGION_CHECKS: self._service.region_checks.run,
             }
+            if self._uploads is not None:
+                jobs["uploads"] = self._uploads.run
             if also is not None:
                 jobs["place"] = also
         return jobs
@@ -345,6 +365,7 @@ class ServiceProcess:
         self._notifier.stopping()
         _log.info("stopping")
         matches = callbacks = None
+        uploads = None if self._uploads is None else asyncio.create_task(self._uploads.stop())
         if self._is_driving:
             supervisor = self._service.supervisor
             limit_s = drain_matches_s(len(supervisor))
@@ -362,7 +383,14 @@ class ServiceProcess:
         self._service.broadcasts.close()
         for server in self._servers:
             server.stop()
+        if uploads is not None:
+            await _stop_part("uploads", uploads, STOP_UPLOADS_S)
         await _stop_part("requests", asyncio.wait(http), DRAIN_REQUESTS_S)
+
+
+def _upload_process(service: Service, bound: socket.socket) -> UploadProcess:
+    deps = service.deps
+    return UploadProcess(bound, db=deps.db, clock=deps.clock, metrics=deps.metrics.demos, owner=_owner())
 
 
 async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:
@@ -459,6 +487,12 @@ async def _prepare_driving(
     await record_deaths(service.deps.suspects, unfinished)
     await _check_fleets(service, faults)
     await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
+
+
+async def _faults_of(resources: Resources, ingest_base: str) -> list[str]:
+    """Return what is wrong with the settings besides fleets."""
+    fault = await demo_storage_fault(resources.settings, resources.db, resources.demo_storage)
+    return [*unreachable_log_urls(resources.settings, ingest_base), *([] if fault is None else [fault])]
 
 
 async def _check_fleets(service: Service, known: Sequence[str]) -> None:

@@ -12,14 +12,15 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.demos import DemoState
 from matchpod.core.server_status import ServerStatus
-from matchpod.ports import DatabaseUnavailableError
+from matchpod.ports import DatabaseUnavailableError, DemoStorage
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.operations.disk_space import DiskSpace
-from matchpod.service.operations.pruning import Retention, prune
+from matchpod.service.operations.pruning import Retention, prune, prune_demos
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import compaction, outbox, servers, waiting_matches
+from matchpod.storage import compaction, demos, outbox, servers, waiting_matches
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -58,6 +59,7 @@ class Upkeep:
         disk: DiskSpace,
         retention: Retention,
         sessions: ConsoleSessions,
+        demo_storage: DemoStorage,
         give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
@@ -70,6 +72,7 @@ class Upkeep:
         self._disk = disk
         self._retention = retention
         self._sessions = sessions
+        self._demo_storage = demo_storage
         self._give_back = give_back
         self._intervals = intervals
 
@@ -145,12 +148,22 @@ class Upkeep:
         metrics.oldest_pending_s.replace({(code,): max(0, now_ms - at_ms) / 1000 for code, at_ms in pending.items()})
         waiting = await outbox.count_waiting(self._db)
         metrics.callbacks_waiting.set(waiting.number)
+        await self._set_demo_gauges(now_ms)
         metrics.oldest_callback_s.set(max(0, now_ms - (waiting.oldest_ms or now_ms)) / 1000)
+
+    async def _set_demo_gauges(self, now_ms: int) -> None:
+        """Give up demos that are overdue, and those whose upload process is gone, and count the others."""
+        if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
+            _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
+        none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}
+        self._metrics.demos.states.replace(none | await demos.count_by_state(self._db))
 
     async def sweep(self) -> None:
         """Delete what is past its retention and ended sessions, compress ended matches, and return free space."""
         await self._sessions.sweep()
         pruned = await prune(self._db, self._retention, self._clock.now_ms())
+        if deleted := await prune_demos(self._db, self._demo_storage, self._retention, self._clock.now_ms()):
+            _log.info("old demos deleted", extra={"demos": deleted})
         if not pruned.is_empty:
             _log.info("old entries deleted", extra=msgspec.structs.asdict(pruned))
         if compacted := await compaction.compact(self._db, self._clock.now_ms(), pause_s=compaction.PAUSE_S):

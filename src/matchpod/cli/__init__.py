@@ -30,8 +30,11 @@ COMMANDS: Final = {
     "reencrypt": "reencrypting:reencrypt",
     "listen": "listen:listen",
     "replay": "replaying:replay",
+    "receive-demos": "receiving:receive_demos",
 }
 """The module and function, or group of commands, of each command."""
+_HIDDEN: Final = frozenset({"receive-demos"})
+"""Commands that are not for people."""
 
 
 class Commands(typer.Typer):
@@ -56,7 +59,7 @@ def create_app(name: str | None = None) -> Commands:
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=command)
         else:
-            app.command(command)(found)
+            app.command(command, hidden=command in _HIDDEN)(found)
     anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     app.command(context_settings=anything)(simulate)
     return app

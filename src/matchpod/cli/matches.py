@@ -15,6 +15,7 @@ import typer
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
 from matchpod.cli.actions import ServerId, act_on_match, find_server, list_actions
+from matchpod.cli.demos import show_demos
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
@@ -48,6 +49,7 @@ _T = TypeVar("_T")
 app = command_group("List, show, cancel, rule and act on matches of all organizations.")
 app.command("act")(act_on_match)
 app.command("actions")(list_actions)
+app.command("demo")(show_demos)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

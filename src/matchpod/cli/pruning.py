@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ from matchpod.cli.resources import fail, load_process_settings, record_act, run_
 from matchpod.service.access.audit import Action
 from matchpod.service.operations import pruning
 from matchpod.service.operations.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
-from matchpod.storage import compaction
+from matchpod.storage import compaction, demos
 
 _MB: Final = 1_000_000
 
@@ -28,26 +28,32 @@ def prune(
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
-    These are logs and events of ended matches, entries of the audit log, idempotency keys, and counters that have
-    become 0. Results, series, maps and statistics are kept forever; those of matches that ended more than a day ago are
-    compressed.
+    These are logs, events and demos of ended matches, entries of the audit log, idempotency keys, and counters that
+    have become 0. Results, series, maps and statistics are kept forever; those of matches that ended more than a day
+    ago are compressed.
     """
 
-    async def work(resources: Resources) -> tuple[Retention, Pruned, int]:
+    async def work(resources: Resources) -> _Report:
         db, retention, now_ms = resources.db, resources.retention, resources.clock.now_ms()
         if dry_run:
-            return (
+            return _Report(
                 retention,
                 await pruning.count_prunable(db, retention, now_ms),
+                await demos.count_prunable(db, retention.demos_from_ms(now_ms)),
                 await compaction.count_due(db, now_ms),
             )
-        kept = f"logs {_days(retention.raw_log_days)}, events {_days(retention.event_days)}"
+        days = (("logs", retention.raw_log_days), ("events", retention.event_days), ("demos", retention.demo_days))
+        kept = ", ".join(f"{what} {_days(number)}" for what, number in days)
         await record_act(resources, Action.PRUNE_STARTED, detail=f"kept: {kept}")
-        return retention, await pruning.prune(db, retention, now_ms), await compaction.compact(db, now_ms)
+        return _Report(
+            retention,
+            await pruning.prune(db, retention, now_ms),
+            await pruning.prune_demos(db, resources.demo_storage, retention, now_ms),
+            await compaction.compact(db, now_ms),
+        )
 
     database = _file_to_vacuum(dry_run=dry_run) if vacuum else None
-    retention, pruned, compacted = run_with_resources(work)
-    _print_report(retention, pruned, compacted, dry_run=dry_run)
+    _print_report(run_with_resources(work), dry_run=dry_run)
     if database is not None:
         try:
             before, after = sqlite_space.vacuum(database)
@@ -56,7 +62,17 @@ def prune(
         typer.echo(f"{database}: {before / _MB:.1f} MB before, {after / _MB:.1f} MB now")
 
 
-def _print_report(retention: Retention, pruned: Pruned, compacted: int, *, dry_run: bool) -> None:
+class _Report(NamedTuple):
+    """What was deleted and compressed, or would be."""
+
+    retention: Retention
+    pruned: Pruned
+    demos: int
+    compacted: int
+
+
+def _print_report(report: _Report, *, dry_run: bool) -> None:
+    retention, pruned = report.retention, report.pruned
     rows = [
         (f"log entries older than {_days(retention.raw_log_days)}", pruned.log_entries),
         (f"events older than {_days(retention.event_days)}", pruned.events),
@@ -64,6 +80,7 @@ def _print_report(retention: Retention, pruned: Pruned, compacted: int, *, dry_r
             f"events of organizations' streams older than {_days(min(STREAM_DAYS, retention.event_days))}",
             pruned.organization_events,
         ),
+        (f"files of demos older than {_days(retention.demo_days)}", report.demos),
         (f"entries of the audit log older than {_days(AUDIT_DAYS)}", pruned.audit_entries),
         ("idempotency keys older than 1 day", pruned.idempotency_keys),
         ("counters that have become 0", pruned.empty_counts),
@@ -72,9 +89,8 @@ def _print_report(retention: Retention, pruned: Pruned, compacted: int, *, dry_r
     width = max(len(str(number)) for _, number in rows)
     for name, number in rows:
         typer.echo(f"  {number:>{width}}  {name}")
-    typer.echo(
-        f"{'would be compressed' if dry_run else 'compressed'}: {compacted} matches that ended more than a day ago"
-    )
+    done = "would be compressed" if dry_run else "compressed"
+    typer.echo(f"{done}: {report.compacted} matches that ended more than a day ago")
 
 
 def _file_to_vacuum(*, dry_run: bool) -> Path | None:

@@ -113,7 +113,7 @@ async def _run(
             await check_vault_key(resources)
         return await work(resources)
     finally:
-        await resources.db.close()
+        await resources.close()
 
 
 def _read_file(path: Path) -> bytes | None:

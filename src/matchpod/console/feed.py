@@ -9,7 +9,7 @@ from typing import Final
 
 from matchpod.console.rendering import fragment
 from matchpod.console.requested_actions import field_words
-from matchpod.core.match.actions import ACTIONS, ActionType
+from matchpod.core.match.actions import label_of
 from matchpod.core.stored.stored_json import StoredReader, UnreadableError
 from matchpod.core.views import timeline_items
 
@@ -85,6 +85,4 @@ def _action_words(
     item: timeline_items.ActionItem, names: tuple[str, str], people: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return what an action is called, and its fields in words."""
-    is_known = item.action in set(ActionType)
-    label = ACTIONS[ActionType(item.action)].label if is_known else item.action
-    return label, *field_words(item.fields, names, people)
+    return label_of(item.action), *field_words(item.fields, names, people)

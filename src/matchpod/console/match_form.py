@@ -104,6 +104,7 @@ def _fields() -> dict[str, FormField]:
         _number_field(table.JOIN_SECONDS),
         form_field(table.ON_NO_SHOW),
         _choice(table.AUTO_START, "when all players have joined", "by the players, who have to be ready"),
+        _choice(table.RECORD_DEMO, "record each map", "none"),
         *(_number_field(field, name=_name(table.MAPS_WON, field)) for field in table.MAPS_GIVEN.values()),
         form_field(table.SERVER_PASSWORD),
         _number_field(table.FREEZE_TIME),
@@ -146,8 +147,9 @@ def _team_label(team: str) -> str:
 
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
-    "joinSeconds", "onNoShow", "autoStart", "mapsWonTeam1", "mapsWonTeam2", "serverPassword", "freezeTime", "maxRounds",
-    "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars", "callbackAuthToken", "labels",
+    "joinSeconds", "onNoShow", "autoStart", "recordDemo", "mapsWonTeam1", "mapsWonTeam2", "serverPassword",
+    "freezeTime", "maxRounds", "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars",
+    "callbackAuthToken", "labels",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -212,6 +214,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "dmSubMode": values["dmSubMode"],
         "onNoShow": values["onNoShow"],
         "autoStart": _YES_NO.get(values["autoStart"], values["autoStart"]),
+        "recordDemo": _YES_NO.get(values["recordDemo"], values["recordDemo"]),
         **{name: _nested(values, _SETTINGS[name], fields) for name, fields in _NESTED.items()},
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),

@@ -20,6 +20,7 @@ from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.charts.score_race import score_race
 from matchpod.console.feed import read_items
 from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
+from matchpod.console.match_wording import DEMO_REASONS
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
 from matchpod.core.stored.stored_json import StoredReader
@@ -27,6 +28,7 @@ from matchpod.core.views.progress import expected_roster
 from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
+from matchpod.service.reading.demos import DemoFile
 from matchpod.service.reading.history_views import MapDetail
 from matchpod.service.reading.match_details import MatchDetail
 from matchpod.service.reading.match_lists import MatchMap
@@ -72,8 +74,19 @@ class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
     charts: list[tuple[str, Markup]]
 
 
+class ShownDemo(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a demo; `title` is its map, `what` its state for people."""
+
+    title: str
+    file: DemoFile
+    what: str
+    address: str | None
+    """Where it can be downloaded; None if it cannot."""
+
+
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     maps: list[ShownMap]
+    demos: list[ShownDemo]
     detections: list[StoredDetection]
     presence: Markup
 
@@ -99,7 +112,24 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
         team2_name=team2,
     )
     detections = [found for shown in maps for found in _DETECTIONS.read(shown.detail.anti_cheat)]
-    return MatchResult(maps=maps, detections=detections, presence=presence)
+    demos = [demo for shown in maps for demo in await _demos(visit, shown.detail)]
+    return MatchResult(maps=maps, demos=demos, detections=detections, presence=presence)
+
+
+async def _demos(visit: Visit, detail: MapDetail) -> list[ShownDemo]:
+    if detail.demo is msgspec.UNSET:
+        return []
+    title = f"Demo of map {detail.map_number}, {detail.played_map_name or detail.map}"
+    found = await visit.deps.services.demos.demo(visit.principal, detail.id)
+    return [
+        ShownDemo(
+            title=title,
+            file=file,
+            what=file.state if file.reason is None else f"missing: {DEMO_REASONS[file.reason]}",
+            address=f"/console/maps/{detail.id}/demo?number={file.number}" if file.state == "available" else None,
+        )
+        for file in found.files
+    ]
 
 
 async def _map_result(visit: Visit, match: MatchDetail, played: MatchMap, items: list[TimelineItem]) -> ShownMap:

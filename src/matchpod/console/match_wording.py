@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from cs2_protocol.game import Team
+from matchpod.core.demos import MissingReason
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.rulings import RuledWinner, Ruling
@@ -115,3 +116,19 @@ def ruled(ruling: Ruling, team1: str, team2: str) -> str:
             return f"Winner by ruling: {team2}"
         case _:
             assert_never(ruling.winner)
+
+
+DEMO_REASONS: Final[Mapping[MissingReason, str]] = {
+    MissingReason.NOT_UPLOADED: "its server did not upload it in time",
+    MissingReason.CANCELED: "the match was canceled",
+    MissingReason.SERVER_LOST: "its server was lost",
+    MissingReason.CUT: "the upload ended too early",
+    MissingReason.INTERRUPTED: "the service stopped during the upload",
+    MissingReason.TOO_SLOW: "the upload took too long",
+    MissingReason.TOO_LARGE: "larger than a demo may be",
+    MissingReason.OVER_QUOTA: "no space was left for the organization",
+    MissingReason.DISK_FULL: "the storage was full",
+    MissingReason.STORAGE_FAILED: "the storage failed",
+    MissingReason.DELETED: "deleted after its retention",
+}
+"""Why a demo is missing, in words."""

@@ -16,7 +16,7 @@ from matchpod.console.filters import storable
 from matchpod.console.match_form import FormField, form_field, read_number
 from matchpod.console.roster_text import FORMATS, read_roster
 from matchpod.core.errors import ActionNotPossibleError, InvalidParamsError
-from matchpod.core.match.actions import ACTIONS, ActionField, ActionState, ActionType
+from matchpod.core.match.actions import ACTIONS, ActionField, ActionState, ActionType, label_of
 from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import GameSettings
 from matchpod.core.requests import action_request as request
@@ -191,7 +191,7 @@ def action_lines(
     return tuple(
         ActionLine(
             id=one.action_id,
-            label=ACTIONS[one.type].label,
+            label=label_of(one.type),
             values=tuple(field_words(_given_fields(one), names, people)),
             state=one.state,
             detail=one.detail or "",
@@ -238,4 +238,4 @@ def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people:
 
 def _given_fields(action: ActionView) -> dict[str, str | int]:
     known: dict[str, str | int] = msgspec.to_builtins(action)
-    return {field.name: known[field.name] for field in ACTIONS[action.type].fields}
+    return {field.name: known[field.name] for field in request.VALUES if field.name in known}

@@ -110,6 +110,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
+    Route("GET", "/console/maps/{mapId}/demo", Who.MEMBER, match.demo, query=None),
     Route("POST", "/console/matches/{serverId}/ruling", Who.MANAGER, match.rule),
     Route("POST", "/console/matches/{serverId}/actions", Who.MANAGER, match.request_action),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),

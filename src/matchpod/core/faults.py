@@ -95,6 +95,13 @@ class FaultCode(Enum):
         "must not be forfeit unless both teams list players: a team wins if all its players have joined, and not all "
         "of the other team"
     )
+    RECORDING_WITHOUT_PLAYERS = (
+        "must not be true unless players are listed: the match plugin records, and runs only then"
+    )
+    NO_DEMO_STORAGE = (
+        "must not be true: this service stores no demos; leave it out, or ask the operator of the service to set "
+        "MATCHPOD_UPLOAD_PORT"
+    )
     NOT_ONE_SIDE = "must have 1 entry, for the only map, not {found}"
     NOT_ONE_SIDE_PER_MAP = "must have {wanted} entries, one for each map of the series, not {found}"
     SERIES_ALREADY_WON = "must be less than {wins}, with which a {series_format} is won"

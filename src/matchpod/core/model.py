@@ -156,7 +156,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `maps` lists all maps to play in order, repeated if the caller's list was shorter than the series. `sides` has
     an entry for each of them; it is empty if the caller gave none and `start_sides` has not chosen them yet, in modes
-    without a series, and in matches created before sides could be chosen, in which team1 begins every map as CT.
+    without a series, and in matches created before sides could be chosen, in which team1 begins every map as CT. With
+    `record_demo` the match plugin records each map, and GOTV is `tv_delay_s` behind.
     """
 
     match_type: MatchType
@@ -178,6 +179,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     auto_start: bool = True
     overtime: Overtime | None = None
     maps_won: MapsWon = MapsWon()
+    record_demo: bool = False
+    tv_delay_s: int = 0
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:

@@ -62,6 +62,14 @@ _REPORTING_CVARS = {
 }
 """Variables required to follow the match in the log. A server.cfg runs at each map load and may change them."""
 
+BROADCAST = "tv_enable"
+"""Switches GOTV on, which begins when a map is loaded."""
+
+TV_CVARS = (BROADCAST, "tv_delay")
+"""The variables of GOTV that a match changes if it is recorded."""
+
+TV_PORT = "tv_port"
+
 _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 
 
@@ -89,6 +97,7 @@ def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
     return (
         LOG_ON,
         *_set_all(_REPORTING_CVARS),
+        *_set_all(_tv_cvars(settings)),
         _password_command(settings),
         command("bot_kick"),
         set_command("bot_quota", "0"),
@@ -246,11 +255,17 @@ def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> 
 
 def _service_cvars(settings: GameSettings) -> dict[str, str]:
     own = {**_warmup_hold_cvars(settings), **_REPORTING_CVARS, **_default_cvars(settings), **_play_cvars(settings)}
+    own |= _tv_cvars(settings)
     if not uses_plugin_match(settings):
         # Restart on the same map instead of following the map cycle. The plugin changes maps itself.
         own |= {"mp_match_end_restart": "1", "mp_match_restart_delay": str(MATCH_END_DELAY_S)}
         own |= {"mp_endmatch_votenextmap": "0"}
     return own
+
+
+def _tv_cvars(settings: GameSettings) -> dict[str, str]:
+    """Variables of a recorded match. Set before its map is loaded, as GOTV begins with a map."""
+    return dict(zip(TV_CVARS, ("1", str(settings.tv_delay_s)), strict=True)) if settings.record_demo else {}
 
 
 def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:

@@ -240,9 +240,12 @@ def _read_matchzy(matchzy: Plugin, css: Plugin | None) -> CheckFinding:
     return _ok(CheckItem.PLUGIN, f"{text}.")
 
 
-def _read_login(found: Sequence[str]) -> CheckFinding:
-    login, lan = server_facts.parse_login(found[0]), answers.parse_cvar(found[1], "sv_lan")
+def _login_finding(status: str, lan_answer: str, *, is_public: bool) -> CheckFinding:
+    login, lan = server_facts.parse_login(status), answers.parse_cvar(lan_answer, "sv_lan")
     is_lan = lan is not None and lan.equals("1")
+    if is_lan and is_public:
+        text = "`sv_lan` is 1, so only its own network can join, and its address is on the internet."
+        return _fault(CheckItem.LOGIN_TOKEN, text, f"Set sv_lan to 0. {_TOKEN_ADVICE}")
     if login is SteamLogin.TOKEN:
         return _ok(CheckItem.LOGIN_TOKEN, "The server is logged in with a token of its own.")
     if is_lan:
@@ -274,18 +277,19 @@ CONSOLE_CHECKS: Final = (
         (server_facts.META_LIST, server_facts.CSS_PLUGINS, console_commands.PLUGIN_STATUS),
         _read_plugin,
     ),
-    ConsoleCheck(CheckItem.LOGIN_TOKEN, (console_commands.STATUS, "sv_lan"), _read_login),
     ConsoleCheck(CheckItem.IDLE, (console_commands.STATUS, console_commands.PLUGIN_STATUS), _read_idle),
 )
-"""What is asked over the console. A command of several questions is sent once."""
+"""What is asked over the console, apart from the login token. A command of several questions is sent once."""
 
-QUESTIONS: Final = tuple(dict.fromkeys(command for check in CONSOLE_CHECKS for command in check.commands))
+_LAN: Final = "sv_lan"
+QUESTIONS: Final = (*dict.fromkeys(command for check in CONSOLE_CHECKS for command in check.commands), _LAN)
 """All commands of these checks, each once."""
 
 
-def console_findings(found: Mapping[str, str]) -> list[CheckFinding]:
-    """Read the answers to `QUESTIONS`, by command."""
-    return [check.read([found[command] for command in check.commands]) for check in CONSOLE_CHECKS]
+def console_findings(found: Mapping[str, str], *, is_public: bool) -> list[CheckFinding]:
+    """Read the answers to `QUESTIONS`, by command; `is_public`: the address for players is on the internet."""
+    findings = [check.read([found[command] for command in check.commands]) for check in CONSOLE_CHECKS]
+    return [*findings, _login_finding(found[console_commands.STATUS], found[_LAN], is_public=is_public)]
 
 
 def _named(plugins: Sequence[Plugin] | None, name: str) -> Plugin | None:

@@ -45,11 +45,19 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     from_file = in_file.read(keys, parsed, ignored=("regions",))
     regions = _read_regions(in_file, parsed.get("regions", [DEFAULT_REGION]))
     settings = msgspec.convert({**from_file, **from_environment, "config": file, "regions": regions}, Settings)
-    if settings.ops_port and settings.ops_port == settings.port:
-        faults.append(f"ops_port is {settings.ops_port}, as is port; it must be another port.")
+    for (name, port), (other, used) in combinations(_ports_of(settings), 2):
+        if port and port == used:
+            faults.append(f"{name} is {port}, as is {other}; it must be another port.")
+    if settings.upload_port is None:
+        recorded = [region.code for region in settings.regions if region.record_demos]
+        faults += [f"record_demos of {code} has no effect without upload_port." for code in recorded]
     if faults:
         raise SettingsError(faults)
     return settings
+
+
+def _ports_of(settings: Settings) -> list[tuple[str, int | None]]:
+    return [("upload_port", settings.upload_port), ("ops_port", settings.ops_port), ("port", settings.port)]
 
 
 def has_secrets(content: bytes) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar, overload
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -55,6 +55,7 @@ _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _LABEL_KEY = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _ADDRESS_TYPES = ("ExternalIP", "ExternalDNS", "InternalIP", "InternalDNS", "Hostname", "PodIP")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 
@@ -196,6 +197,27 @@ def postgres_url() -> Rule[Secret]:
         return Secret(url)
 
     return Rule("a URL like postgresql://user:password@host:5432/name, with one or more hosts", read)
+
+
+def storage_url() -> Rule[str]:
+    """A folder, or a bucket of an S3 service."""
+
+    def read(value: object) -> str:
+        url = _text(value, MAX_TEXT)
+        parts = urlsplit(url)
+        if parts.fragment or parts.username or parts.password:
+            raise ValueError
+        if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/") and not parts.query:
+            return url
+        options = parse_qs(parts.query, strict_parsing=True) if parts.query else {}
+        if parts.scheme != "s3" or not set(options) <= {"endpoint", "region"}:
+            raise ValueError
+        _matching(_BUCKET, parts.netloc)
+        if "endpoint" in options:
+            web_url().read(options["endpoint"][0])
+        return url
+
+    return Rule("a URL like file:///srv/demos or s3://bucket/folder?endpoint=https://s3.example&region=eu-1", read)
 
 
 def keys() -> Rule[Secret]:

@@ -22,6 +22,7 @@ from matchpod.settings.table import setting, table_of
 DATABASE_FILE = "matchpod.sqlite3"
 KEY_FILE = "secret.key"
 CONFIG_FILE = "matchpod.toml"
+DEMO_FOLDER = "demos"
 DEFAULT_GRACE_S = 5
 
 DEFAULT_REGION = {
@@ -56,6 +57,23 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
         "The URL at which the game servers of this region reach the service.",
         fallback="`MATCHPOD_LOG_URL`",
     )
+    upload_url: str | None = setting(
+        rules.web_url(),
+        "The URL at which the game servers of this region reach the upload port.",
+        fallback="`MATCHPOD_UPLOAD_URL`, or else `log_url`",
+    )
+    record_demos: bool = setting(
+        rules.boolean(),
+        "Whether matches with listed players are recorded unless they say otherwise (`recordDemo`). "
+        "Needs `MATCHPOD_UPLOAD_PORT`.",
+        fallback="false",
+        unset=False,
+    )
+    tv_delay: int = setting(
+        rules.whole_number(0, 600),
+        "Seconds that GOTV is behind in matches that are recorded. Their servers are kept as much longer.",
+        default=90,
+    )
     fleet: FleetSettings
 
 
@@ -85,6 +103,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "A second port, on the same address, for `/healthz`, `/readyz` and `/metrics` only; 0 chooses any free "
         "port. The port of the service then answers `/healthz` and `/readyz`, but no longer `/metrics`.",
         fallback="none: the port of the service answers all of them",
+    )
+    upload_port: int | None = setting(
+        rules.whole_number(0, rules.MAX_PORT),
+        "A port, on the same address, at which game servers upload demos, served by a process of its own "
+        "([match-day.md](match-day.md#demos)); 0 chooses any free port.",
+        fallback="none: no demos are recorded",
+    )
+    upload_url: str | None = setting(
+        rules.web_url(),
+        "The URL at which game servers reach that port. Not needed behind a proxy that passes `/ingest/demos` on to it "
+        "([proxies.md](proxies.md)). A region can have its own, as `upload_url`.",
+        fallback="`MATCHPOD_LOG_URL` or `MATCHPOD_PUBLIC_URL` if set, else http://HOST:UPLOAD_PORT",
+    )
+    demo_storage: str | None = setting(
+        rules.storage_url(),
+        "Where demos are stored: a folder of this machine, which only one process may use, or a bucket of an S3 "
+        "service, such as `s3://bucket/folder?endpoint=https://s3.example&region=eu-1`. S3 needs the extra "
+        "`matchpod[s3]`; its keys are read as by the tools of AWS, such as from `AWS_ACCESS_KEY_ID`.",
+        fallback="the folder demos in the data folder",
     )
     public_url: str | None = setting(
         rules.web_url(),
@@ -203,6 +240,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         rules.whole_number(1, 3650),
         "Days that the events of ended matches are kept. Series, maps and statistics are kept forever.",
         default=365,
+    )
+    demo_days: int = setting(rules.whole_number(1, 3650), "Days that demos are kept after their upload.", default=30)
+    max_demo_mb: int | None = setting(
+        rules.whole_number(1, 5_000, off="off"),
+        "Megabytes that one demo may have; of a larger one nothing is kept. Demos of an hour have up to 400 MB.",
+        default=1_000,
+    )
+    max_demos_gb: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Gigabytes that the demos of one organization may have together; further ones are not kept. Counted in the "
+        "database.",
+        default=100,
     )
     max_match_log_mb: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
@@ -339,6 +388,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def log_urls(self) -> Mapping[str, str]:
         """The regions whose game servers do not reach the service at its public URL, and the URLs for them."""
         found = {region.code: region.log_url or self.log_url for region in self.regions}
+        return {code: url for code, url in found.items() if url is not None}
+
+    @property
+    def demo_storage_url(self) -> str:
+        """Where demos are stored."""
+        return self.demo_storage or (self.data_dir / DEMO_FOLDER).absolute().as_uri()
+
+    def upload_base(self, bound_port: int | None = None) -> str | None:
+        """Return the URL at which game servers upload demos, unless their region has its own; None without demos."""
+        if self.upload_port is None:
+            return None
+        direct = f"http://{_reachable(self.host)}:{self.upload_port if bound_port is None else bound_port}"
+        return self.upload_url or self.log_url or self.public_url or direct
+
+    @property
+    def upload_urls(self) -> Mapping[str, str]:
+        """The regions whose game servers upload demos at another URL, and these URLs."""
+        found = {
+            region.code: region.upload_url or (None if self.upload_url else region.log_url) for region in self.regions
+        }
         return {code: url for code, url in found.items() if url is not None}
 
 

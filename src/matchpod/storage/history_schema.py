@@ -157,3 +157,40 @@ ENDED_ONLY_INDEXES = (
     "DROP INDEX series_newest",
     "DROP INDEX series_by_status",
 )
+
+# The demos that game servers record and upload. `uploads_for` is the id of the server while it uploads one.
+DEMOS = (
+    """
+    CREATE TABLE demos (
+        id TEXT PRIMARY KEY,
+        org_id TEXT NOT NULL,
+        server_id TEXT NOT NULL,
+        map_id TEXT NOT NULL,
+        map_number BIGINT NOT NULL,
+        attempt TEXT NOT NULL,
+        token_hash TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        created_at_ms BIGINT NOT NULL,
+        due_ms BIGINT,
+        file_name TEXT,
+        announced_bytes BIGINT,
+        received_bytes BIGINT NOT NULL DEFAULT 0,
+        stored_bytes BIGINT NOT NULL DEFAULT 0,
+        sha256 TEXT,
+        storage_key TEXT,
+        begun_at_ms BIGINT,
+        renewed_at_ms BIGINT,
+        ended_at_ms BIGINT,
+        owner TEXT,
+        upload_id TEXT,
+        uploads_for TEXT UNIQUE
+    )
+    """,
+    "CREATE INDEX demos_of_server ON demos (server_id, created_at_ms, id)",
+    "CREATE INDEX demos_of_map ON demos (map_id, created_at_ms, id)",
+    "CREATE INDEX demos_of_token ON demos (token_hash)",
+    "CREATE INDEX demos_of_org ON demos (org_id, stored_bytes)",
+    "CREATE INDEX demos_by_state ON demos (state, due_ms)",
+    "CREATE INDEX demos_stored ON demos (ended_at_ms, id, storage_key) WHERE storage_key IS NOT NULL",
+)

@@ -10,14 +10,17 @@ on, and start, beside those of this one. See `schema.CONTRACTIONS`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
+from matchpod.ports import Database, DuplicateError, NothingChangedError, RowLockedError, Statement
+from matchpod.storage.migration_locks import LOCK_MS, who_locks, with_short_waits
 from matchpod.storage.rows import read_number, write_one
 from matchpod.storage.schema import CONTRACTIONS, HASHED_TOKENS, MIGRATIONS, WITHOUT_EXPANSIONS
 from matchpod.storage.token_migration import Seal, hash_tokens
@@ -29,9 +32,15 @@ _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitabl
 
 VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
 
+LOCK_PAUSE_S: Final = 5.0
+"""Pause before a migration that found a table in use is tried again."""
+_LOGGED_TRIES: Final = 12
+"""Of the tries of a migration that waits, one in this many is logged: one per minute."""
+
 _SUBJECT: Final = re.compile(
     r"\s*((?:CREATE|DROP|ALTER) [A-Z ]+ \w+(?: (?:ADD|RENAME|DROP) COLUMN \w+)?|UPDATE \w+|INSERT INTO \w+)"
 )
+_log = logging.getLogger(__name__)
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +63,20 @@ class NewerSchemaError(Exception):
         self.known = known
 
 
-async def migrate(db: Database, seal: Seal, *, contractions: Mapping[tuple[str, ...], int] = CONTRACTIONS) -> int:
+async def migrate(
+    db: Database,
+    seal: Seal,
+    *,
+    contractions: Mapping[tuple[str, ...], int] = CONTRACTIONS,
+    lock_ms: int = LOCK_MS,
+    lock_pause_s: float = LOCK_PAUSE_S,
+) -> int:
     """Apply the missing migrations and return the version; NewerSchemaError if the database requires a newer one.
 
-    The version may be higher than this process knows, if a newer one has expanded the schema.
+    The version may be higher than this process knows, if a newer one has expanded the schema. With PostgreSQL, a
+    migration waits until others have left its tables alone for a moment, without blocking them.
     """
+    tries = 0
     for table in VERSION_TABLES:
         if not await _exists(db, table):
             # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
@@ -66,13 +84,25 @@ async def migrate(db: Database, seal: Seal, *, contractions: Mapping[tuple[str, 
                 await write_one(db, f"CREATE TABLE IF NOT EXISTS {table} (version BIGINT PRIMARY KEY)")
     version = await current_version(db)
     while version < len(MIGRATIONS):
-        convert = _CONVERSIONS.get(MIGRATIONS[version])
+        migration = MIGRATIONS[version]
+        convert = _CONVERSIONS.get(migration)
         converted = await convert(db, seal) if convert else []
         # A duplicate means that another replica has just applied this version, and ours was rolled back. Nothing
         # changed means that rows have changed since they were converted: convert them again.
-        with contextlib.suppress(DuplicateError, NothingChangedError):
-            changes = (Statement(sql, is_long=True) for sql in MIGRATIONS[version])
-            await db.write([*_marks(version, contractions), *changes, *converted])
+        # The marks come first: replicas wait there for the one that migrates, as long as it takes.
+        waits = with_short_waits(migration, lock_ms) if db.is_postgres else ()
+        changes = (Statement(sql, is_long=True) for sql in migration)
+        try:
+            await db.write([*_marks(version, contractions), *waits, *changes, *converted])
+        except (DuplicateError, NothingChangedError):
+            pass
+        except RowLockedError:
+            if tries % _LOGGED_TRIES == 0:
+                used_by = await who_locks(db, migration)
+                fields = {"migration": version + 1, "changes": describe(version + 1), "used_by": used_by}
+                _log.warning("migration waits: its tables are in use", extra=fields)
+            tries += 1
+            await asyncio.sleep(lock_pause_s)
         version = await current_version(db)
     if (required := await required_version(db)) > len(MIGRATIONS):
         raise NewerSchemaError(required, len(MIGRATIONS))

@@ -553,6 +553,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.ENDED_ONLY_INDEXES,
     _OPEN_SERVERS,
     _NO_AGE_OF_ENTRIES,
+    history_schema.DEMOS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -64,6 +64,24 @@ async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | 
         return msgspec.convert(reserved[0][0], str)
 
 
+async def claim_address(db: Database, row: ServerRow, ip: str, port: int) -> bool:
+    """Note at which address the server of a match is; False if that of another match is there, or the lease was lost.
+
+    A server may be listed twice, so two matches may have it in different slots.
+    """
+    claim = Statement(
+        "UPDATE servers SET ip = :ip, port = :port WHERE id = :id AND fence = :fence AND NOT EXISTS ("
+        " SELECT 1 FROM slots JOIN servers AS others ON others.id = slots.server_id"
+        " WHERE others.id <> :id AND others.ip = :ip AND others.port = :port) RETURNING id",
+        {"ip": ip, "port": port, "id": row.id, "fence": row.fence},
+    )
+    if not db.is_postgres:
+        return bool((await db.write([claim]))[0])
+    # One after the other: two statements that run at once would not see each other's row.
+    lock = Statement("SELECT pg_advisory_xact_lock(hashtext(:address))", {"address": f"{ip} {port}"})
+    return bool((await db.write([lock, claim]))[1])
+
+
 def free(server_id: str) -> Statement:
     return Statement("DELETE FROM slots WHERE server_id = :server_id", {"server_id": server_id})
 

@@ -218,7 +218,7 @@ class Application:
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
         if isinstance(response, PartedResponse):
-            self._record(route, method, 200, started=started, request_id=request_id, call=call)
+            self._record(route, method, response.status, started=started, request_id=request_id, call=call)
             response = msgspec.structs.replace(response, parts=turn.parts(response.parts))
             await send_parts(response, scope, send, more_headers=((b"x-request-id", request_id.encode()), *cors))
             return

@@ -197,6 +197,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """True for a POST that a process that serves reads only answers too."""
     has_etag: bool = False
     """True if the response has an ETag once what it describes has ended, and may be 304."""
+    is_file: bool = False
+    """True if a part of the response may be requested, and if it may be a redirect to the file."""
     any_origin: bool = False
     """True if pages of every origin may read the response, regardless of the settings."""
     alias_of: str | None = None

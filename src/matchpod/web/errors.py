@@ -74,6 +74,14 @@ class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_
     """The body has a `Content-Encoding`, such as gzip."""
 
 
+class RangeNotSatisfiableError(MatchpodError, code=ErrorCode.RANGE_NOT_SATISFIABLE, status=416):
+    """The `Range` begins after the end of the file; `Content-Range` says its size."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"The Range begins after the end of the file, which has {size} bytes.")
+        self.size = size
+
+
 class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, status=431):
     """The request has more than 100 headers."""
 
@@ -143,6 +151,8 @@ def error_headers(error: MatchpodError) -> tuple[Header, ...]:
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):
         return ((b"allow", ", ".join(error.allowed).encode()),)
+    if isinstance(error, RangeNotSatisfiableError):
+        return ((b"content-range", b"bytes */%d" % error.size),)
     if isinstance(error, UnsupportedMediaTypeError):
         return ((b"accept-encoding", b"identity"),)
     if (

@@ -16,6 +16,7 @@ from matchpod.service.fair_turns import FairTurns
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.demos import Demos
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
@@ -56,6 +57,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
     history: History
+    demos: Demos
     records: MatchRecords
     streams: Streams
     ingest: Ingest

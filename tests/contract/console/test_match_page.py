@@ -12,10 +12,11 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.ports import Statement
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.storage import outbox, raw_log
+from matchpod.storage import demos, history, outbox, raw_log, servers
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 from tests.contract.console.test_form_faults import Elements, check_faults
+from tests.stored_demos import upload_demo
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -139,6 +140,27 @@ async def test_ended_match_without_play_has_no_result_and_an_empty_log(site: Con
     log = await site.request("GET", f"/console/matches/{server_id}/log.txt", who=OWNER)
     assert (log.status_code, log.content) == (200, b"")
     assert log.headers["content-disposition"] == f'attachment; filename="{server_id}.log"'
+
+
+async def test_demos_of_an_ended_match_are_listed_and_downloaded(site: ConsoleSite) -> None:
+    server_id, db = await new_match(site), site.resources.db
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+    await db.write([Statement("UPDATE maps SET started_at_ms = 1 WHERE server_id = :id", {"id": server_id})])
+    row = await servers.get(db, server_id)
+    (played,) = await history.maps_of(db, server_id)
+    assert row is not None
+    await db.write([demos.expect(row, map_id=played.id, map_number=1, now_ms=1)])
+    address = f"/console/matches/{server_id}"
+    assert "Demo of map 1, de_mirage" in (await site.request("GET", address, who=MEMBER)).text
+    for body in (b"demo of the map", b""):
+        await upload_demo(db, site.resources.demo_storage, server_id, body, file_name="<b>.dem")
+    page = (await site.request("GET", address, who=MEMBER)).text
+    link = f"/console/maps/{played.id}/demo?number=1"
+    assert f'<a href="{link}" download>Demo of map 1, de_mirage</a>' in page
+    assert "missing: the upload ended too early" in page
+    assert "<bdi>_b_.dem</bdi>" in page
+    assert (await site.request("GET", link, who=MEMBER)).content == b"demo of the map"
+    assert (await site.request("GET", link, who=STRANGER)).status_code == 403
 
 
 async def fail(site: ConsoleSite, reason: CancelReason, failure: Failure | None, *, log: bytes = b"") -> str:

@@ -14,11 +14,13 @@ import msgspec
 import pytest
 
 from matchpod.adapters import sqlite_space
+from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import UPKEEP_INTERVALS, Upkeep, UpkeepIntervals
+from matchpod.core.demos import STALE_MS, DemoState, MissingReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement, Value
@@ -38,7 +40,8 @@ from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
-from matchpod.storage import map_events, raw_log, rows, servers
+from matchpod.storage import demos, map_events, raw_log, rows, servers
+from matchpod.storage.demos import DemoRow, Upload, UploadEnd
 from matchpod.storage.migrate import migrate
 from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
@@ -82,7 +85,9 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
 AT_ONCE = UpkeepIntervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
 
 
-def upkeep_of(deps: Deps, intervals: UpkeepIntervals = UPKEEP_INTERVALS, file: Path | None = None) -> Upkeep:
+def upkeep_of(
+    deps: Deps, intervals: UpkeepIntervals = UPKEEP_INTERVALS, file: Path | None = None, *, folder: Path | None = None
+) -> Upkeep:
     return Upkeep(
         deps,
         readiness=new_readiness(deps.db, deps.clock),
@@ -91,6 +96,7 @@ def upkeep_of(deps: Deps, intervals: UpkeepIntervals = UPKEEP_INTERVALS, file: P
         ),
         retention=Retention(raw_log_days=30, event_days=60),
         sessions=sessions_of(deps),
+        demo_storage=FolderStorage(Path("/nowhere") if folder is None else folder),
         give_back=None if file is None else partial(sqlite_space.give_back, file, pause_s=0),
         intervals=intervals,
     )
@@ -307,3 +313,59 @@ async def test_clocks_are_compared_again_after_errors(deps: Deps, caplog: pytest
     first, *later = [one.message for one in caplog.records]
     assert first == "clock comparison failed"
     assert set(later) == {"clock differs from the database clock"}
+
+
+def demo_of(name: str, upload_id: str) -> tuple[DemoRow, Upload]:
+    row = server(name, region="sandbox")
+    demo = DemoRow(
+        id="",
+        org_id=row.org_id,
+        server_id=row.id,
+        map_id=f"map of {name}",
+        map_number=1,
+        attempt=row.attempt,
+        token_hash=row.report_token_hash,
+        state=DemoState.UPLOADING,
+        created_at_ms=1,
+    )
+    upload = Upload(upload_id=upload_id, owner="me", file_name="a.dem", announced_bytes=3, storage_key=f"o/{upload_id}")
+    return demo, upload
+
+
+async def test_demos_that_are_overdue_or_whose_process_is_gone_are_given_up(deps: Deps) -> None:
+    now_ms = deps.clock.now_ms()
+    await deps.db.write(
+        [
+            demos.expect(server("srv_1", region="sandbox"), map_id="map_1", map_number=1, now_ms=now_ms),
+            demos.await_upload("map_1", now_ms),
+            demos.expect(server("srv_2", region="sandbox"), map_id="map_2", map_number=1, now_ms=now_ms),
+        ]
+    )
+    await demos.begin(deps.db, *demo_of("srv_3", "gone"), now_ms - STALE_MS)
+    await demos.begin(deps.db, *demo_of("srv_4", "alive"), now_ms)
+    await upkeep_of(deps).set_gauges()
+    found = [(await demos.of_server(deps.db, f"srv_{number}"))[0] for number in (1, 2, 3, 4)]
+    assert [(row.state, row.reason) for row in found] == [
+        (DemoState.MISSING, MissingReason.NOT_UPLOADED),
+        (DemoState.RECORDING, None),
+        (DemoState.MISSING, MissingReason.INTERRUPTED),
+        (DemoState.UPLOADING, None),
+    ]
+    assert [deps.metrics.demos.states.value(state) for state in ("recording", "uploading")] == [1, 1]
+
+
+async def test_sweep_deletes_demos_past_their_retention(deps: Deps, tmp_path: Path) -> None:
+    folder, now_ms = tmp_path / "demos", deps.clock.now_ms()
+    storage = FolderStorage(folder)
+    for name, ended_ms in (("old", now_ms - 31 * DAY_MS), ("new", now_ms - 29 * DAY_MS)):
+        demo, upload = demo_of(f"srv_{name}", name)
+        writer = await storage.create(upload.storage_key)
+        await writer.write(b"abc")
+        await writer.commit()
+        begun = await demos.begin(deps.db, demo, upload, ended_ms)
+        ended = UploadEnd(received_bytes=3, stored_bytes=3, sha256="ab", storage_key=upload.storage_key)
+        await demos.end(deps.db, begun.id, ended, upload_id=name, now_ms=ended_ms)
+    await upkeep_of(deps, folder=folder).sweep()
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["new"]
+    (row,) = await demos.of_server(deps.db, "srv_old")
+    assert (row.state, row.reason) == (DemoState.MISSING, MissingReason.DELETED)

@@ -7,10 +7,12 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli import actions
 from matchpod.cli.matches import app
@@ -25,6 +27,7 @@ from matchpod.storage import outbox, raw_log, server_labels, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from tests.server_rows import server_row
+from tests.stored_demos import upload_demo
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT, stored_tokens
 
@@ -269,3 +272,46 @@ def test_action_that_no_service_sends_asks_whether_the_service_runs(
         "matchpod: pause requested",
         f"matchpod: It is neither done nor failed yet. {actions.NOT_SENT} See: matchpod match actions srv_2",
     ]
+
+
+# --- demos ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(busy: CommandRunner) -> CommandRunner:
+    """The same with a demo of the first map of a match, and one that was cut."""
+
+    async def add(db: Database) -> None:
+        storage = FolderStorage(busy.data_dir / "demos")
+        for number, body in enumerate((b"0123456789", b"")):
+            await upload_demo(db, storage, "srv_1", body, map_number=number, file_name=f"{number}.dem")
+
+    on_database(busy, add)
+    return busy
+
+
+def test_demos_of_a_match_are_listed(recorded: CommandRunner) -> None:
+    lines = recorded.invoke(app, "demo", "srv_1").stdout.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["map", "file", "state"], ["1", "1", "available"], ["2", "1", "missing"]
+    ]  # fmt: skip
+    assert "(cut)" in lines[2]
+    first, _ = json.loads(recorded.invoke(app, "demo", "srv_1", "--json").stdout)
+    assert (first["state"], first["size"], first["fileName"]) == ("available", 10, "0.dem")
+
+
+def test_demo_is_downloaded_and_checked(recorded: CommandRunner, tmp_path: Path) -> None:
+    done = recorded.invoke(app, "demo", "srv_1", "--save", str(tmp_path / "mine.dem"))
+    assert (done.exit_code, (tmp_path / "mine.dem").read_bytes()) == (0, b"0123456789")
+    missing = recorded.invoke(app, "demo", "srv_1", "--map", "2", "--save", str(tmp_path / "other.dem"))
+    assert missing.exit_code == 1
+    assert not (tmp_path / "other.dem").exists()
+
+
+def test_damaged_demo_is_not_saved_under_its_name(recorded: CommandRunner, tmp_path: Path) -> None:
+    (stored,) = (recorded.data_dir / "demos").rglob("*.dem")
+    stored.write_bytes(b"9876543210")
+    done = recorded.invoke(app, "demo", "srv_1", "--save", str(tmp_path / "mine.dem"))
+    assert done.exit_code == 1
+    assert "is not the demo that was uploaded" in done.stderr
+    assert not (tmp_path / "mine.dem").exists()

@@ -21,6 +21,7 @@ def report(heading: str, number: int) -> list[str]:
         f"  {number}  log entries older than 1 day",
         "  0  events older than 365 days",
         "  0  events of organizations' streams older than 7 days",
+        "  0  files of demos older than 30 days",
         "  0  entries of the audit log older than 365 days",
         "  0  idempotency keys older than 1 day",
         "  0  counters that have become 0",
@@ -40,7 +41,7 @@ def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
         assert runner.output(create_app("prune"), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
     assert runner.acts() == []
     assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 3)
-    act = (None, "command line", "prune_started", "", "kept: logs 1 day, events 365 days")
+    act = (None, "command line", "prune_started", "", "kept: logs 1 day, events 365 days, demos 30 days")
     assert runner.acts() == [act]
     assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 0)
 

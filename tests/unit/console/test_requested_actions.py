@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from matchpod.console.requested_actions import (
     OTHER,
@@ -129,3 +130,14 @@ def test_requested_action_is_told_in_words(action_type: ActionType, values: tupl
     view = action_view(row, has_ended=False, shows_actor=True)
     (line,) = action_lines([view], NAMES, people={ANN: "Ann"}, who={"key_1": "console"})
     assert (line.label, line.values, line.who) == (ACTIONS[action_type].label, values, "console")
+
+
+def test_action_of_a_later_version_is_shown_as_far_as_it_is_known() -> None:
+    request = b'{"id":"x","type":"swapSides","as":"mascot","steamId":"%b","volume":7,"round":"all","by":"Eva"}'
+    row = ActionRow(
+        id=ID, server_id="s", requested_at_ms=1, changed_at_ms=1, created_by="key_1", request=request % ANN.encode()
+    )
+    view = action_view(row, has_ended=False, shows_actor=True)
+    assert (view.type, view.steam_id, view.by, view.role, view.round) == ("swapSides", ANN, "Eva", UNSET, UNSET)
+    (line,) = action_lines([view], NAMES, people={ANN: "Ann"}, who={})
+    assert (line.label, line.values, line.by) == ("swapSides", ("Ann",), "Eva")

@@ -50,8 +50,12 @@ def unknown(name: str) -> str:
 
 
 def findings(**changed: str) -> dict[CheckItem, CheckFinding]:
+    return findings_at(changed, is_public=False)
+
+
+def findings_at(changed: dict[str, str], *, is_public: bool) -> dict[CheckItem, CheckFinding]:
     answers = {**HEALTHY, **{name.replace("_list", " list"): text for name, text in changed.items()}}
-    return {finding.item: finding for finding in console_findings(answers)}
+    return {finding.item: finding for finding in console_findings(answers, is_public=is_public)}
 
 
 def post(ahead_ms: int = 0, *, stamp: str | None = "right") -> LogPost:
@@ -128,6 +132,15 @@ def test_fault_is_named_with_what_to_do(changed: dict[str, str], item: CheckItem
 def test_server_of_a_lan_needs_no_token() -> None:
     status = STATUS.replace("[G:1:15572258]", "[A:1:5:6]")
     assert findings(status=status, sv_lan="sv_lan = true\n")[CheckItem.LOGIN_TOKEN].verdict is CheckVerdict.OK
+
+
+@pytest.mark.parametrize("login", ["[A:1:5:6]", "[G:1:15572258]"])
+def test_server_of_a_lan_at_a_public_address_is_a_fault(login: str) -> None:
+    changed = {"status": STATUS.replace("[G:1:15572258]", login), "sv_lan": "sv_lan = true\n"}
+    found = findings_at(changed, is_public=True)[CheckItem.LOGIN_TOKEN]
+    assert found.verdict is CheckVerdict.FAULT
+    assert "Set sv_lan to 0" in (found.advice or "")
+    assert findings_at({}, is_public=True)[CheckItem.LOGIN_TOKEN].verdict is CheckVerdict.OK
 
 
 def test_older_plugin_is_a_warning() -> None:

@@ -12,7 +12,7 @@ from cs2_protocol.log_batches import read_post
 from cs2_simulator.agenda import TICKS_PER_S
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 from cs2_simulator.play.counts.tally import Tally
 from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.play.watcher import Watcher
@@ -89,6 +89,9 @@ class PlayedMatch:
             log_header_value="t",
         )
         done(FetchResult(200, msgspec.json.encode(file)))
+
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        raise AssertionError("unexpected upload")
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         if url == SHOTS_URL:

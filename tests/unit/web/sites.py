@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
@@ -24,6 +25,7 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
     DatabaseUnavailableError,
+    DemoStorage,
     Row,
     Statement,
     Value,
@@ -45,6 +47,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.demos import Demos
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
@@ -154,6 +157,7 @@ class Site:
         self.readiness.mark_ready()
         self.wakes = 0
         self.private_callbacks = PrivateCallbacks(db=self.db, by_settings=True, is_explicit=is_explicit)
+        self.demo_storage: DemoStorage = FolderStorage(path.parent / "demos")
         self.services = self._services()
         self.app = self.open_web()
         for name in ("ours", "theirs"):
@@ -191,6 +195,7 @@ class Site:
             installation="",
             random_bytes=self.random_bytes,
         )
+        history = History(db=self.db, live=live, remote=remote)
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
             audit=audit,
@@ -214,7 +219,8 @@ class Site:
             ),
             private_callbacks=self.private_callbacks,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
-            history=History(db=self.db, live=live, remote=remote),
+            history=history,
+            demos=Demos(db=self.db, history=history, storage=self.demo_storage),
             records=MatchRecords(db=self.db),
             streams=streams,
             ingest=Ingest(

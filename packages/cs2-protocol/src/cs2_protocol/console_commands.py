@@ -115,6 +115,27 @@ def report_address(url: str, header_name: str, header_value: str) -> dict[str, s
     }
 
 
+def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
+    """Return the commands that make MatchZy record a demo of each map, and POST it to this address after the map.
+
+    Its name must be ASCII, because the plugin sends it in a header: names of teams may be not.
+    """
+    settings = {
+        "matchzy_demo_path": "MatchZy/",
+        "matchzy_demo_name_format": "{TIME}_{MATCH_ID}_{MAP}",
+        "matchzy_demo_recording_enabled": "true",
+        "matchzy_demo_upload_header_key": header_name,
+        "matchzy_demo_upload_header_value": header_value,
+        "matchzy_demo_upload_url": _http_url(url),
+    }
+    return tuple(command(name, quoted(value)) for name, value in settings.items())
+
+
+def end_demo_uploads_command() -> str:
+    """Return the command after which demos of later matches are rejected: the plugin keeps its settings."""
+    return command("matchzy_demo_upload_header_value", quoted("none"))
+
+
 def _http_url(url: str) -> str:
     # Without a scheme the server prints an error to its console in every tick.
     if not url.startswith(("http://", "https://")):

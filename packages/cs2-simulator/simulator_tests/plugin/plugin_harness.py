@@ -14,7 +14,7 @@ from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
 from cs2_simulator.console.parts import ServerParts
 from cs2_simulator.log_stream import LogStream
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
 from cs2_simulator.play.flow.game import Game, GamePhase
@@ -72,6 +72,7 @@ class FakeOutside(NullOutside):
         self.posts: list[tuple[str, dict[str, str], bytes]] = []
         self.bodies: list[dict[str, object]] = []
         self.events: list[object] = []
+        self.uploads: list[tuple[str, dict[str, str], Upload]] = []
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
         self.requests.append((url, dict(headers)))
@@ -81,6 +82,9 @@ class FakeOutside(NullOutside):
         self.posts.append((url, dict(headers), body))
         self.bodies.append(json.loads(body))
         self.events.append(self.bodies[-1].get("event"))
+
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        self.uploads.append((url, dict(headers), upload))
 
     @property
     def reports(self) -> list[Report]:

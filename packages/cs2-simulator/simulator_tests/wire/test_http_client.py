@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import itertools
 import time
+import tracemalloc
 from types import FrameType
 
+import msgspec
 import pytest
 
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.http_response import MAX_HEAD_BYTES
 from simulator_tests.wire.log_receiver import OK, LogReceiver, Response, status
+
+BLOCK_BYTES = 64 * 1024
 
 
 def post(url: str, *, times: int = 1, timeout_s: float = 10.0) -> list[FetchResult]:
@@ -257,3 +263,88 @@ def test_concurrent_requests_all_receive_a_response() -> None:
     with LogReceiver() as receiver:
         assert [fetched.status for fetched in asyncio.run(work(receiver.url))] == [200] * 100
         assert len({request.target for request in receiver.requests}) == 100
+
+
+class UploadReceiver:
+    """Receives uploads and only counts their bytes, or answers each before its body."""
+
+    def __init__(self, *, is_early: bool = False) -> None:
+        self.is_early = is_early
+        self.heads: list[bytes] = []
+        self.received_bytes = 0
+        self.is_cut = False
+        self.is_served = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._receive(reader, writer)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            self.is_served.set()
+
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        left = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        while left and not self.is_early:
+            block = await reader.read(BLOCK_BYTES)
+            if not block:
+                self.is_cut = True
+                return
+            left -= len(block)
+            self.received_bytes += len(block)
+        writer.write(b"HTTP/1.1 %d Status\r\nContent-Length: 0\r\n\r\n" % (413 if self.is_early else 200))
+        await writer.drain()
+        if self.is_early:
+            with contextlib.suppress(OSError):
+                while await reader.read(BLOCK_BYTES):  # until the client closes its connection
+                    pass
+
+
+async def upload(receiver: UploadReceiver, sent: Upload) -> FetchResult:
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = HttpClient()
+    async with server:
+        result = await client.upload(f"http://127.0.0.1:{port}/demos", [("X-Name", "value")], sent)
+        assert client.connections == 0, "its connection is not used again"
+        async with asyncio.timeout(60):
+            await receiver.is_served.wait()
+    await client.close()
+    return result
+
+
+def blocks(count: int) -> Upload:
+    return Upload(count * BLOCK_BYTES, lambda: itertools.repeat(b"x" * BLOCK_BYTES, count))
+
+
+async def test_upload_arrives_whole_without_being_kept_in_memory() -> None:
+    receiver, sent = UploadReceiver(), blocks(320)
+    tracemalloc.start()
+    try:
+        assert await upload(receiver, sent) == FetchResult(200)
+        assert tracemalloc.get_traced_memory()[1] < sent.size / 10
+    finally:
+        tracemalloc.stop()
+    assert receiver.received_bytes == sent.size
+    assert b"\r\nX-Name: value\r\n" in receiver.heads[0]
+
+
+async def test_upload_that_is_cut_breaks_its_connection() -> None:
+    receiver = UploadReceiver()
+    result = await upload(receiver, msgspec.structs.replace(blocks(4), stops_after=2 * BLOCK_BYTES))
+    assert (result.status, result.reason) == (None, "upload cut")
+    assert receiver.is_cut
+
+
+async def test_upload_keeps_its_pace() -> None:
+    began_s = time.monotonic()
+    await upload(UploadReceiver(), msgspec.structs.replace(blocks(4), bytes_per_s=10 * BLOCK_BYTES))
+    assert time.monotonic() - began_s >= 0.35
+
+
+async def test_upload_ends_when_the_receiver_answers_early() -> None:
+    async with asyncio.timeout(60):
+        assert (await upload(UploadReceiver(is_early=True), blocks(3200))).status == 413

@@ -25,7 +25,7 @@ from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.plugin.shot_counter import ShotCounter
 from cs2_simulator.scenarios import LOSABLE_POSTS, Scenario
 from cs2_simulator.setup_faults import SetupFault
-from cs2_simulator.sim_settings import losses_in
+from cs2_simulator.sim_settings import words_in
 from cs2_simulator.variables import Variables
 
 BOOT_MS = 600_000
@@ -176,7 +176,7 @@ class Machine(Watcher):
 
     def _is_post_lost(self, body: bytes) -> bool:
         """True for the first post of each kind in `sim_lost_posts`; a disconnect counts from the first round on."""
-        for name in losses_in(self.variables.text("sim_lost_posts")):
+        for name in words_in(self.variables.text("sim_lost_posts")):
             is_due = name not in self._lost_posts and (name != "disconnect" or self.game.phase is GamePhase.LIVE)
             if is_due and LOSABLE_POSTS[name] in body:
                 self._lost_posts.add(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -16,6 +17,16 @@ class FetchResult(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file that is posted; `blocks` yields its content."""
+
+    size: int
+    blocks: Callable[[], Iterator[bytes]]
+    stops_after: int | None = None
+    """After how many bytes of the file the connection breaks; None if it does not."""
+    bytes_per_s: float = math.inf
+
+
 class Outside(Protocol):
     """What a simulated server can request from the process that hosts it."""
 
@@ -24,6 +35,9 @@ class Outside(Protocol):
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         """POST a plugin event once, without waiting and without checking whether it arrives."""
+
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        """POST a file once, without waiting and without checking whether it arrives."""
 
     def exit(self, *, is_crash: bool) -> None:
         """End the server: after sending its last log lines, or immediately if it crashes."""

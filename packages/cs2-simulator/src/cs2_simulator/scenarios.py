@@ -1,7 +1,7 @@
 """Names and descriptions of the scenarios that a simulated server can play, and of the log posts that it can lose.
 
-The behavior is implemented where it takes effect: absent players in `play.people.visitors`, scores in
-`play.fights.fate`, a crashing server in `machine`.
+The behavior is implemented where it takes effect: demos in `plugin.demos`, absent players in `play.people.visitors`,
+scores in `play.fights.fate`, a crashing server in `machine`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ LOSABLE_POSTS = {
     "end": b" - Game Over: ",
 }
 """Values of `sim_lost_posts`, and what the post of each contains."""
+
+
+class DemoFault(StrEnum):
+    """Values of `sim_demo_faults`: what goes wrong with the demos."""
+
+    NO_RECORDING = "no_recording"
+    NO_UPLOAD = "no_upload"
+    CUT_UPLOAD = "cut_upload"
 
 
 class Scenario(StrEnum):

@@ -6,13 +6,16 @@ import math
 import re
 
 from cs2_protocol.steam_id import MAX_ACCOUNT, account_of
-from cs2_simulator.scenarios import LOSABLE_POSTS, Scenario
+from cs2_simulator.scenarios import LOSABLE_POSTS, DemoFault, Scenario
 
 MAX_SPEED = 1000.0
 """Maximum `sim_speed`. No machine can simulate ticks faster than this."""
 
 MAX_WAIT_S = 86400.0
 """Maximum wait for players or a map load: one day, more than any test needs."""
+
+MAX_DEMO_MB = 10_000.0
+"""Maximum size of a demo in MB, and of what is sent of it per second: no real one is as large."""
 
 _PEOPLE = ("sim_absent", "sim_casters", "sim_coaches", "sim_players", "sim_substitutes", "sim_unready")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
@@ -26,6 +29,8 @@ _NUMBERS = {
     "sim_map_load": (0.0, MAX_WAIT_S, True),
     "sim_unpause": (0.0, MAX_WAIT_S, True),
     "sim_report_faults": (0.0, 100.0, True),
+    "sim_demo_mb": (0.0, MAX_DEMO_MB, True),
+    "sim_demo_rate": (0.0, MAX_DEMO_MB, False),
 }
 
 
@@ -37,8 +42,10 @@ def sim_fault(name: str, value: str) -> str | None:
         return f"sim_scenario must be one of: {', '.join(Scenario)}"
     if name in _PEOPLE and None in _accounts(value):
         return f"{name} must be a comma-separated list of SteamID64s or account numbers"
-    if name == "sim_lost_posts" and not set(losses_in(value)) <= LOSABLE_POSTS.keys():
+    if name == "sim_lost_posts" and not set(words_in(value)) <= LOSABLE_POSTS.keys():
         return f"sim_lost_posts must be a comma-separated list of: {', '.join(LOSABLE_POSTS)}"
+    if name == "sim_demo_faults" and not set(words_in(value)) <= set(DemoFault):
+        return f"sim_demo_faults must be a comma-separated list of: {', '.join(DemoFault)}"
     if name in ("sim_console_chat", "sim_lockstep", "sim_quiet", "sim_rcon_drop") and value not in _BOOLS:
         return f"{name} must be one of: {', '.join(_BOOLS)}"
     return None
@@ -49,9 +56,9 @@ def accounts_in(players: str) -> list[int]:
     return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
 
 
-def losses_in(posts: str) -> list[str]:
-    """Return the names in a valid value of `sim_lost_posts`."""
-    return [name.strip() for name in posts.split(",") if name.strip()]
+def words_in(listed: str) -> list[str]:
+    """Return the names in a valid value of `sim_lost_posts` or `sim_demo_faults`."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _number_fault(name: str, value: str) -> str | None:

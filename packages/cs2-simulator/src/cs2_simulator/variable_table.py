@@ -241,9 +241,10 @@ tv_password= tv_password1= tv_relaypassword= tv_title=SourceTV
 """
 
 _RAWS = """
-sim_absent= sim_arrival=25 sim_casters= sim_client_load=0 sim_coaches= sim_console_chat=1 sim_lockstep=0 sim_lost_posts=
-sim_map_load=6 sim_players= sim_quiet=0 sim_rcon_drop=1 sim_report_faults=0 sim_roster_delay=20 sim_scenario=full_match
-sim_seed=1 sim_speed=1 sim_substitutes= sim_unpause=10 sim_unready=
+sim_absent= sim_arrival=25 sim_casters= sim_client_load=0 sim_coaches= sim_console_chat=1 sim_demo_faults=
+sim_demo_mb=0 sim_demo_rate=12.5 sim_lockstep=0 sim_lost_posts= sim_map_load=6 sim_players= sim_quiet=0
+sim_rcon_drop=1 sim_report_faults=0 sim_roster_delay=20 sim_scenario=full_match sim_seed=1 sim_speed=1
+sim_substitutes= sim_unpause=10 sim_unready=
 """
 
 # Developer-only variables: every map load lists them, but the console does not know them.

@@ -282,8 +282,10 @@ def _claim(path: str) -> int:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
         lock = _lock(path)
-        if lock is None:  # removed meanwhile
-            continue
+        if lock is None:
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise InstanceError(f"{path} must be a folder of the server, and is a file: remove it")
+            continue  # removed meanwhile
         if lock != IN_USE and not os.listdir(path):
             return lock
         is_used = _has_process(path)

@@ -43,6 +43,7 @@ from matchpod.adapters.fleets.agones_servers import (
     is_of_match,
     is_ready,
     listed_server,
+    named_port,
     owner_of,
     server_id_of,
 )
@@ -54,6 +55,9 @@ from matchpod.core.servers.server_loss import FleetReport
 
 FLEET_POLL_S = 30.0
 """How often to check that the Fleet exists."""
+
+TV_PORT_NAME = "gotv"
+"""The name of the port of GOTV, in a Fleet that has one."""
 
 PROBE_S = 3.0
 """How long a waiting server may take to accept a password for `probe`."""
@@ -305,6 +309,7 @@ class AgonesFleet:
         return ports.GameServer(
             ip=host,
             port=port,
+            tv_port=named_port(place, TV_PORT_NAME, "udp"),
             rcon_host=console_host,
             rcon_port=console_port,
             rcon_password=order.rcon_password,

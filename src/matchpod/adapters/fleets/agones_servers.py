@@ -161,12 +161,18 @@ def choose_address(place: Place, types: Sequence[str]) -> str | None:
 
 
 def choose_port(place: Place, name: str, protocol: str) -> int | None:
-    """Return the port of this name: `NAME-PROTOCOL` (half of a TCPUDP port), then `NAME`, then the first of all."""
+    """Return the port of this name; if there is none, the first of all."""
+    found = named_port(place, name, protocol)
+    return place.ports[0].port if found is None and place.ports else found
+
+
+def named_port(place: Place, name: str, protocol: str) -> int | None:
+    """Return the port of this name: `NAME-PROTOCOL` (half of a TCPUDP port), else `NAME`."""
     for wanted in (f"{name}-{protocol}", name):
         for port in place.ports:
             if port.name == wanted:
                 return port.port
-    return place.ports[0].port if place.ports else None
+    return None
 
 
 def console_of(place: Place, options: AgonesOptions) -> tuple[str, int] | None:

@@ -130,9 +130,7 @@ class StaticFleet(FixedSlots):
             )
         for token in tokens:
             if await order.is_of_other_match(token):
-                raise ports.SlotInUseError(
-                    f"the server {order.slot} is used by another match; list it once only, under one address"
-                )
+                raise ports.SlotInUseError.by_other_match(order.slot)
         return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:

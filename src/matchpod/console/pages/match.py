@@ -31,9 +31,12 @@ from matchpod.core.errors import (
 )
 from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
+from matchpod.core.requests.demo_query import read_demo_query
 from matchpod.core.server_status import ServerStatus
+from matchpod.web.handlers.demos import demo_response
 from matchpod.web.handlers.matches import log_response
 from matchpod.web.http.responses import PartedResponse, Response
+from matchpod.web.query_strings import query_of
 
 KIND: Final = "match"
 """The first part of the name of a match in streams; the second is the id of its server."""
@@ -89,6 +92,14 @@ async def result(visit: Visit) -> Response:
     """Return the result as JSON, as in the callback."""
     found = await visit.deps.services.records.result(visit.principal, visit.call.params[0])
     return Response(found, headers=(*HEADERS, NOT_STORED))
+
+
+async def demo(visit: Visit) -> Response | PartedResponse:
+    """Return a file of the demo of a map, or the way to it."""
+    number = read_demo_query(query_of(visit.call))
+    services = visit.deps.services
+    file = await services.demos.download(visit.principal, visit.call.params[0], number)
+    return demo_response(services, visit.call, file, headers=(*HEADERS, NOT_STORED))
 
 
 async def log(visit: Visit) -> PartedResponse:

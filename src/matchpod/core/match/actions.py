@@ -315,3 +315,8 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
     )
 }
 """The rule of each action."""
+
+
+def label_of(action: str) -> str:
+    """Return what an action is called; its name in the API if only a later version knows it."""
+    return ACTIONS[ActionType(action)].label if action in set(ActionType) else action

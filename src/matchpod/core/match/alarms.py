@@ -79,7 +79,8 @@ class MatchAlarms(MatchState, kw_only=True):
         if self.presence.empty_since_ms is not None:
             yield self._empty_alarm(self.presence.empty_since_ms)
         if self.asked_at_ms is not None:
-            yield self.asked_at_ms + to_ms(timers.ask_again_s), Alarm.ASK_AGAIN
+            asked_ms = max(self.asked_at_ms, self._demo_end_ms())
+            yield asked_ms + to_ms(timers.ask_again_s), Alarm.ASK_AGAIN
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
@@ -111,7 +112,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._return_ms() if first_ms is None else self._join_end_ms(first_ms)
 
     def _join_end_ms(self, since_ms: int) -> int:
-        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms
+        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms + self._demo_ms()
 
     @property
     def _given_at_ms(self) -> int:
@@ -142,7 +143,8 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
         timers, was_live = self.timers, self.first_live_at_ms is not None
-        until_ms = since_ms + to_ms(timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE))
+        grace_s = timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE)
+        until_ms = since_ms + to_ms(grace_s) + self._demo_ms()
         return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
 
     def _after_first_change(self, due_ms: int) -> int:
@@ -153,4 +155,14 @@ class MatchAlarms(MatchState, kw_only=True):
     def _after_map_change(self, due_ms: int) -> int:
         """Return a time that leaves players enough time to return after a map change."""
         changed_ms = self.presence.map_change_at_ms
-        return due_ms if changed_ms is None else max(due_ms, changed_ms + to_ms(self.timers.map_change_grace_s))
+        grace_ms = to_ms(self.timers.map_change_grace_s) + self._demo_ms()
+        return due_ms if changed_ms is None else max(due_ms, changed_ms + grace_ms)
+
+    def _demo_ms(self) -> int:
+        """Return how much longer all timeouts are, from the end of a map until the next one loads."""
+        return to_ms(self.timers.demo_s) if self.presence.is_map_over else 0
+
+    def _demo_end_ms(self) -> int:
+        """Return until when the server completes the recording of a map that has ended; 0 if it does not."""
+        ended_ms, demo_ms = self.presence.map_change_at_ms, self._demo_ms()
+        return 0 if ended_ms is None or not demo_ms else ended_ms + demo_ms

@@ -17,6 +17,8 @@
 # - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. If the
 #   server was silent or replaced, or lines were lost, within that time, the match is canceled as without that wish.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
+# - While a demo is recorded, all timeouts between the end of a map and the next one are longer by the delay of GOTV and
+#   30 s, and until then no map change is requested again: no change of ours cuts the recording.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.

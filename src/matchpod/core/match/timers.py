@@ -6,6 +6,16 @@ import msgspec
 
 from matchpod.core.model import GameSettings
 
+DEMO_S = 30.0
+"""Time that a server needs after a map to stop its recording, besides the delay of GOTV: the plugin waits 14.5 s, and
+changes the map after 24 s."""
+
+UPLOAD_BEGINS_S = 60.0
+"""Time after a map, besides the delay of GOTV, by which its upload has begun: the plugin waits 29.5 s."""
+
+MIN_UPLOAD_BEGINS_S = 10.0
+"""The least of it, at any speed of the game: the machine is no faster."""
+
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
@@ -31,11 +41,14 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Time after the time limit of a deathmatch until our clock ends it: the game's line for the end is unreliable."""
     dm_minute_s: float = 60.0
     """Seconds per minute of deathmatch, fewer in accelerated time."""
+    demo_s: float = 0.0
+    """Additional time between two maps, so that no map change of ours cuts a recording; 0 if there is none."""
 
     @staticmethod
     def of(settings: GameSettings) -> Timers:
         """Return the timeouts of a match with these settings."""
-        return Timers() if settings.join_seconds is None else Timers(join_s=settings.join_seconds)
+        join_s = Timers().join_s if settings.join_seconds is None else settings.join_seconds
+        return Timers(join_s=join_s, demo_s=settings.tv_delay_s + DEMO_S if settings.record_demo else 0.0)
 
     def empty_grace_s(self, *, was_live: bool, is_live: bool) -> float:
         """Return how long a server may be empty. Between maps players may quit and rejoin, so they get more time."""
@@ -46,6 +59,11 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     def at_speed(self, speed: float) -> Timers:
         """Return the same timeouts for a game that runs `speed` times as fast."""
         return Timers(**{name: seconds / speed for name, seconds in msgspec.structs.asdict(self).items()})
+
+
+def upload_due_ms(settings: GameSettings, ended_at_ms: int, *, speed: float) -> int:
+    """Return by when the upload of a demo has begun, if its map ended at this time in a game of this speed."""
+    return ended_at_ms + to_ms(max(MIN_UPLOAD_BEGINS_S, (settings.tv_delay_s + UPLOAD_BEGINS_S) / speed))
 
 
 def to_ms(seconds: float) -> int:

@@ -195,6 +195,14 @@ AUTO_START: Final = RequestField(
     "ready, which needs listed players in both teams, or an action does. Default: true.",
     match_types=SERIES_TYPES,
 )
+RECORD_DEMO: Final = RequestField(
+    name="recordDemo",
+    label="Demo",
+    rule=rules.boolean(),
+    meaning="Whether each map is recorded and its demo kept for download. The match plugin records, so it needs listed "
+    "players; and the service needs a storage for demos. Default: as the region is configured, if players are listed.",
+    match_types=SERIES_TYPES,
+)
 PLAYERS: Final = RequestField(
     name="players",
     label="Players",
@@ -278,6 +286,7 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     SPECTATORS,
     ON_NO_SHOW,
     AUTO_START,
+    RECORD_DEMO,
     PLAYERS,
     DM_SUB_MODE,
     DM_ROUND_MINUTES,

@@ -51,11 +51,21 @@ _AS_GIVEN: Final[Mapping[str, AnyField]] = {
 """Settings whose value is that of their field, by their name in `GameSettings`."""
 
 
+class DemoRules(msgspec.Struct, frozen=True):
+    """How the demos of a region are recorded."""
+
+    is_default: bool = False
+    """Whether maps are recorded unless the caller says otherwise."""
+    tv_delay_s: int = 0
+
+
 class RegionRules(msgspec.Struct, frozen=True):
     """The properties of a region that validation needs."""
 
     is_active: bool = True
     is_simulated: bool = False
+    demos: DemoRules | None = None
+    """None if the service cannot store any."""
 
 
 class CvarReading(msgspec.Struct, frozen=True):
@@ -104,7 +114,10 @@ def read_match_request(
     allow_simulator = region is None or regions[region].is_simulated
     settings = fields.read(table.GAME_SETTINGS)
     labels = None if settings is None else settings.read(table.LABELS)
-    game_settings = None if settings is None else _read_settings(settings, read_cvars, allow_simulator=allow_simulator)
+    demos = DemoRules() if region is None else regions[region].demos
+    game_settings = None
+    if settings is not None:
+        game_settings = _read_settings(settings, read_cvars, demos, allow_simulator=allow_simulator)
     if faults or region is None or game_type is None or game_settings is None:
         raise faults.error()
     return MatchRequest(
@@ -124,7 +137,9 @@ def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]
     return tuple(islice(cycle(order), length))
 
 
-def _read_settings(fields: Fields, read_cvars: CvarReader, *, allow_simulator: bool) -> GameSettings | None:
+def _read_settings(
+    fields: Fields, read_cvars: CvarReader, demos: DemoRules | None, *, allow_simulator: bool
+) -> GameSettings | None:
     match_type = fields.read(table.MATCH_TYPE)
     _reject_fields_of_other_modes(fields, match_type)
     first_map = fields.read(table.MAP)
@@ -138,6 +153,7 @@ def _read_settings(fields: Fields, read_cvars: CvarReader, *, allow_simulator: b
     sides = _read_sides(fields, given_format, teams, maps_won) if may_have_teams else ()
     auto_start = fields.read(table.AUTO_START)
     on_no_show = _read_on_no_show(fields, teams) if may_have_teams else OnNoShow.CANCEL
+    record_demo = may_have_teams and _read_record_demo(fields, teams, demos)
     as_given = {name: fields.read(field) for name, field in _AS_GIVEN.items()}
     overtime = _read_overtime(fields)
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
@@ -157,6 +173,8 @@ def _read_settings(fields: Fields, read_cvars: CvarReader, *, allow_simulator: b
         overtime=overtime,
         custom_cvars=custom_cvars,
         sides=sides,
+        record_demo=record_demo,
+        tv_delay_s=demos.tv_delay_s if record_demo and demos is not None else 0,
         **as_given,
     )
 
@@ -236,6 +254,18 @@ def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> On
     if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):
         fields.fault(table.ON_NO_SHOW, FaultCode.FORFEIT_WITHOUT_PLAYERS)
     return found
+
+
+def _read_record_demo(fields: Fields, teams: tuple[TeamRoster | None, ...], demos: DemoRules | None) -> bool:
+    """Return whether maps are recorded. The teams are None if they are absent or invalid."""
+    given = fields.read(table.RECORD_DEMO)
+    has_players = any(team is not None and team.players for team in teams)
+    is_invalid = fields.has(table.TEAMS) and None in teams
+    if given and demos is None:
+        fields.fault(table.RECORD_DEMO, FaultCode.NO_DEMO_STORAGE)
+    elif given and not (has_players or is_invalid):
+        fields.fault(table.RECORD_DEMO, FaultCode.RECORDING_WITHOUT_PLAYERS)
+    return demos is not None and has_players and (demos.is_default if given is None else given)
 
 
 def _read_people(settings: Fields) -> _People:

@@ -1,6 +1,6 @@
 """What marks a match wherever it is shown: its labels, and whether it is simulated; both are left out if not.
 
-They never change, and are stored as shown.
+Labels never change, and GOTV is known once the server runs. They are stored as shown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,27 @@ SimulatedIfSo = Annotated[
 ]
 
 
+class Gotv(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How people watch a match."""
+
+    port: Annotated[
+        int | None, Meta(description="The port of GOTV, at the `ip` of the server; null if it is not known.")
+    ] = None
+    delay_seconds: Annotated[int, Meta(description="How far GOTV is behind the game.")]
+
+
+GotvIfOn = Annotated[
+    Gotv | UnsetType,
+    Meta(description="GOTV, if the match is recorded and its server is running or was; else left out."),
+]
+
+
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
     """The marks of a match."""
 
     labels: LabelsIfAny = UNSET
     simulated: SimulatedIfSo = UNSET
+    gotv: GotvIfOn = UNSET
 
 
 NO_MARKS: Final = Marks()
@@ -41,6 +57,11 @@ def encode_marks(labels: Mapping[str, str], *, is_simulated: bool) -> bytes | No
     if not labels and not is_simulated:
         return None
     return _encode(Marks(labels=dict(labels) or UNSET, simulated=is_simulated or UNSET))
+
+
+def with_gotv(stored: bytes | None, gotv: Gotv) -> bytes:
+    """Return what is stored once GOTV is known."""
+    return _encode(msgspec.structs.replace(read_marks(stored), gotv=gotv))
 
 
 def read_marks(stored: bytes | None) -> Marks:

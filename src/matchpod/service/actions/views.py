@@ -13,11 +13,20 @@ from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.actions import ACTIONS, ActionRequest, ActionState, ActionType, Obstacle, RestorePoint
 from matchpod.core.match.match_actions import AT_END
 from matchpod.core.match.roster import RosterRole
+from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.storage.match_actions import ActionRow
 
-_read_request = msgspec.json.Decoder(ActionRequest).decode
+
+class _Named(msgspec.Struct):
+    """A request of any version."""
+
+    type: str
+
+
+_read_name = msgspec.json.Decoder(_Named).decode
+_read_request = StoredReader[ActionRequest](ActionRequest).read
 
 ActionId = Annotated[str, Meta(description="The id of the action.")]
 StateOfAction = Annotated[
@@ -34,7 +43,7 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An action on a match. Of the fields that a request may have, those of its type are there."""
 
     action_id: ActionId
-    type: Annotated[ActionType, Meta(description="What was asked for.")]
+    type: Annotated[str, Meta(description="What was asked for, such as `restore`. There may be more later.")]
     state: StateOfAction
     detail: Sentence
     requested_at: IsoTime
@@ -99,12 +108,15 @@ class MatchActionsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 def action_view(
     row: ActionRow, *, has_ended: bool, shows_actor: bool, restores: RestorePoint | None = None
 ) -> ActionView:
-    """The view of an action; one of an ended match is not under way, whatever an earlier version has stored."""
-    request = _read_request(row.request)
+    """The view of an action; one of an ended match is not under way, whatever an earlier version has stored.
+
+    Of one that a later version has stored, it has the fields that this version knows.
+    """
+    request = _read_request(row.request, type=ActionType.SAY)
     is_lost = has_ended and not row.state.is_final
     return ActionView(
         action_id=row.id,
-        type=request.type,
+        type=_read_name(row.request).type,
         state=ActionState.FAILED if is_lost else row.state,
         detail=AT_END if is_lost else row.detail,
         requested_at=iso_time(row.requested_at_ms),

@@ -12,17 +12,25 @@ REPORTS_PATH: Final = "/ingest/reports"
 SHOTS_PATH: Final = "/ingest/shots/{token}"
 ANTICHEAT_PATH: Final = "/ingest/anticheat/{token}"
 MATCH_PATH: Final = "/ingest/match"
+DEMOS_PATH: Final = "/ingest/demos"
+"""Answered on a port of its own."""
 
 
 class IngestUrls(msgspec.Struct, frozen=True):
-    """The ingest URLs below a base URL; `of_regions` are the bases of regions that have another one."""
+    """The ingest URLs below a base URL; `of_regions` are the bases of regions that have another one.
+
+    Demos have bases of their own; there is none if no demos are recorded.
+    """
 
     base: str
     of_regions: Mapping[str, str] = {}
+    demo_base: str | None = None
+    demos_of_regions: Mapping[str, str] = {}
 
     def of(self, region: str) -> IngestUrls:
         """Return the URLs for the game servers of a region."""
-        return IngestUrls(self.of_regions.get(region, self.base))
+        demo_base = None if self.demo_base is None else self.demos_of_regions.get(region, self.demo_base)
+        return IngestUrls(self.of_regions.get(region, self.base), demo_base=demo_base)
 
     def logs(self, log_token: str) -> str:
         """Where a server posts its log."""
@@ -44,3 +52,8 @@ class IngestUrls(msgspec.Struct, frozen=True):
     def match(self) -> str:
         """Where the match plugin fetches its match."""
         return self.base + MATCH_PATH
+
+    @property
+    def demos(self) -> str | None:
+        """Where the match plugin uploads demos, with the token of its reports in the header; None without demos."""
+        return None if self.demo_base is None else self.demo_base + DEMOS_PATH

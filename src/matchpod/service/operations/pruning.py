@@ -1,17 +1,27 @@
-"""Delete what is past its retention (logs, events, audit log, idempotency keys), daily and for `matchpod prune`.
+"""Delete what is past its retention (logs, events, demos, audit log, idempotency keys), daily and by `matchpod prune`.
 
 Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database
+from matchpod.ports import Database, DemoStorage, StorageError
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
-from matchpod.storage import audit_log, history_counts, map_events, organization_events, raw_log, servers, unfinished
+from matchpod.storage import (
+    audit_log,
+    demos,
+    history_counts,
+    map_events,
+    organization_events,
+    raw_log,
+    servers,
+    unfinished,
+)
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STREAM_DAYS: Final = 7
@@ -21,11 +31,19 @@ AUDIT_DAYS: Final = 365
 """Days that the audit log is kept."""
 
 
+DEMOS_AT_ONCE: Final = 100
+LEFT_BEHIND_MS: Final = DAY_MS
+"""An upload that began so long ago has ended, whether or not that was recorded."""
+
+_log = logging.getLogger(__name__)
+
+
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """For how many days log entries and events are kept."""
+    """For how many days log entries, events and demos are kept."""
 
     raw_log_days: int
     event_days: int
+    demo_days: int = 30
 
     def log_from_ms(self, now_ms: int) -> int:
         """The time before which log entries are deleted."""
@@ -34,6 +52,10 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     def events_from_ms(self, now_ms: int) -> int:
         """The time before which events are deleted."""
         return now_ms - self.event_days * DAY_MS
+
+    def demos_from_ms(self, now_ms: int) -> int:
+        """The time of their upload before which demos are deleted."""
+        return now_ms - self.demo_days * DAY_MS
 
     def stream_from_ms(self, now_ms: int) -> int:
         """The time before which the events of organizations' streams are deleted."""
@@ -85,3 +107,21 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
         idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),
     )
+
+
+async def prune_demos(db: Database, storage: DemoStorage, keep: Retention, now_ms: int) -> int:
+    """Delete the files of demos that are past their retention, and what uploads left behind; return how many.
+
+    The file goes first: if that fails, its row still says where it is. What the storage refuses is tried next time.
+    """
+    deleted, before_ms = 0, keep.demos_from_ms(now_ms)
+    try:
+        while found := await demos.prunable(db, before_ms, DEMOS_AT_ONCE):
+            for demo_id, key in found:
+                await storage.delete(key)
+                await demos.mark_deleted(db, demo_id, key)
+                deleted += 1
+        deleted += await storage.clean_up(now_ms - LEFT_BEHIND_MS)
+    except StorageError as exc:
+        _log.warning("demos not deleted: storage failed", extra={"error": str(exc)})
+    return deleted

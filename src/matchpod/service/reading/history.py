@@ -38,8 +38,9 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading import match_lists
 from matchpod.service.reading.endings import ending_of, endings_of, read_ruling
-from matchpod.storage import history, history_lists, map_events, servers
+from matchpod.storage import demos, history, history_lists, map_events, servers
 from matchpod.storage import rulings as stored_rulings
+from matchpod.storage.demos import DemoRow
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
@@ -87,7 +88,8 @@ class History:
             row, end = await history.get_series(self._db, row.id) or (row, end)
         marks = await self._marks([row.server_id])
         ending = await ending_of(self._db, row.server_id, end)
-        return views.series_detail(row, maps, ending, marks.get(row.server_id, NO_MARKS))
+        recorded = await demos_of_maps(self._db, [one.id for one in maps])
+        return views.series_detail(row, maps, ending, marks.get(row.server_id, NO_MARKS), demos=recorded)
 
     # --- matches --------------------------------------------------------------------------------------------------
 
@@ -109,7 +111,8 @@ class History:
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
         row, stats = await self._statistics(await self.own_map(principal, map_id))
         marks = await self._marks([row.server_id])
-        return views.map_detail(row, stats, await self._ruling(row), marks.get(row.server_id, NO_MARKS))
+        ruling, recorded = await self._ruling(row), await demos_of_maps(self._db, [row.id])
+        return views.map_detail(row, stats, ruling, marks.get(row.server_id, NO_MARKS), demo=recorded.get(row.id))
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
@@ -217,3 +220,12 @@ def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)
     return is_won and is_open == has_open
+
+
+async def demos_of_maps(db: Database, map_ids: Sequence[str]) -> dict[str, views.DemoOfMap]:
+    """Return the demos of maps by their ids; without those of which none was recorded."""
+    by_map: dict[str, list[DemoRow]] = {}
+    for row in await demos.of_maps(db, map_ids):
+        by_map.setdefault(row.map_id, []).append(row)
+    shown = {map_id: views.demo_of_map(found) for map_id, found in by_map.items()}
+    return {map_id: demo for map_id, demo in shown.items() if demo is not None}

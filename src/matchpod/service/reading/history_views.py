@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from matchpod.core.demos import DemoState, MissingReason, state_of_map
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.core.rulings import Ruling, RulingOrNull
@@ -16,6 +17,7 @@ from matchpod.core.views.leaderboard import LeaderboardPlayer
 from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo
 from matchpod.service.reading import match_head
 from matchpod.service.row_views import view_of
+from matchpod.storage.demos import DemoRow
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import ListedSeries
 
@@ -49,9 +51,36 @@ RulingOfMatch = Annotated[
         "withdrawn. If its winner is `none`, the match is void: leave its numbers out of your own tables."
     ),
 ]
+DemoStateOfMap = Annotated[
+    DemoState,
+    Meta(
+        description="`recording`: its server records it, or has not uploaded it yet. `available`: it can be "
+        "downloaded. `missing`: `reason` says why; a late upload may still come."
+    ),
+]
+DemoReason = Annotated[MissingReason | None, Meta(description="Why the demo is missing; otherwise null.")]
+DemoSize = Annotated[int | None, Meta(description="The bytes of the demo; null unless it is available.")]
+DemoSha256 = Annotated[
+    str | None, Meta(description="The SHA-256 digest in hexadecimal digits; null unless it is available.")
+]
 PlayerCount = Annotated[int, Meta(description="The number of players with statistics on this map.")]
 
 _ROUNDS = msgspec.json.Decoder(tuple[int, ...])
+
+
+class DemoOfMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whether the demo of a map can be downloaded; all its files are in `GET …/demo`."""
+
+    state: DemoStateOfMap
+    reason: DemoReason
+    size: DemoSize
+    sha256: DemoSha256
+
+
+DemoIfAny = Annotated[
+    DemoOfMap | msgspec.UnsetType,
+    Meta(description="The recording of the map by its server; left out if none was asked for."),
+]
 
 
 class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -79,6 +108,7 @@ class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
     missing_rounds: shapes.MissingRounds
     team1_start_side: shapes.Team1StartSide
     sides_by: shapes.SidesDecidedBy
+    demo: DemoIfAny = msgspec.UNSET
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -183,6 +213,7 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     stats_version: Annotated[
         int, Meta(description="Starts at 1; increases by one each time an ended map is recomputed and differs.")
     ]
+    demo: DemoIfAny = msgspec.UNSET
 
 
 class MapsPage(ListPage, frozen=True, kw_only=True, rename="camel"):
@@ -249,15 +280,23 @@ def series_page(
     return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: match_head.Ending, marks: Marks) -> SeriesDetail:
-    """The view of a series with the scores of its maps, and how its match ended."""
-    shown = tuple(map_view(row) for row in maps)
+def series_detail(
+    series: SeriesRow,
+    maps: Sequence[MapRow],
+    ending: match_head.Ending,
+    marks: Marks,
+    *,
+    demos: Mapping[str, DemoOfMap],
+) -> SeriesDetail:
+    """The view of a series with the scores of its maps, and how its match ended; `demos` are those of its maps."""
+    shown = tuple(map_view(row, demos.get(row.id)) for row in maps)
     return view_of(SeriesDetail, series, ending, marks, duration=series.duration_s, maps=shown)
 
 
-def map_view(row: MapRow) -> SeriesDetailMap:
+def map_view(row: MapRow, demo: DemoOfMap | None = None) -> SeriesDetailMap:
     """The view of a map without its players."""
-    return view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
+    shown = view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
+    return shown if demo is None else msgspec.structs.replace(shown, demo=demo)
 
 
 def maps_page(
@@ -278,9 +317,11 @@ def maps_page(
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def map_detail(row: MapRow, stats: MapStats, ruling: Ruling | None, marks: Marks) -> MapDetail:
+def map_detail(
+    row: MapRow, stats: MapStats, ruling: Ruling | None, marks: Marks, *, demo: DemoOfMap | None = None
+) -> MapDetail:
     """A map with its players; the stored statistics are included unchanged."""
-    return view_of(
+    shown = view_of(
         MapDetail,
         row,
         marks,
@@ -292,6 +333,7 @@ def map_detail(row: MapRow, stats: MapStats, ruling: Ruling | None, marks: Marks
         ruling=ruling,
         **_completeness(row),
     )
+    return shown if demo is None else msgspec.structs.replace(shown, demo=demo)
 
 
 def _completeness(row: MapRow) -> dict[str, object]:
@@ -321,3 +363,22 @@ def rounds_view(row: MapRow, rounds: bytes | None) -> RoundsView:
     """The rounds, given as JSON; None if they were not stored when the map ended."""
     known = {"complete": None, "missing_rounds": ()} if rounds is None else _completeness(row)
     return view_of(RoundsView, row, map_id=row.id, rounds=msgspec.Raw(rounds or b"[]"), **known)
+
+
+def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
+    """Return the demo of a map from its files; None if there is none."""
+    if not found:
+        return None
+    state = state_of_map([one.state for one in found])
+    row = counting_file(found) if state is DemoState.AVAILABLE else None
+    return DemoOfMap(
+        state=state,
+        reason=found[-1].reason if state is DemoState.MISSING else None,
+        size=None if row is None else row.received_bytes,
+        sha256=None if row is None else row.sha256,
+    )
+
+
+def counting_file(found: Sequence[DemoRow]) -> DemoRow | None:
+    """Return the file that counts: the last one that is available."""
+    return next((one for one in reversed(found) if one.state is DemoState.AVAILABLE), None)

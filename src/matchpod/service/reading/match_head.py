@@ -24,7 +24,7 @@ from matchpod.core.model import GAME_TYPE
 from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo, read_marks
+from matchpod.core.views.marks import NO_MARKS, GotvIfOn, LabelsIfAny, Marks, SimulatedIfSo, read_marks
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import Forfeited, IsoTime, MapState, MapStates, SeriesScore, SeriesScoreOrNull
@@ -236,6 +236,14 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     forfeit: Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
+    gotv: GotvIfOn = msgspec.UNSET
+    draining: Annotated[
+        bool | msgspec.UnsetType,
+        Meta(
+            description="Whether the server of a match that has ended is kept until its demos are uploaded, for a few "
+            "minutes at most; left out if not."
+        ),
+    ] = msgspec.UNSET
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -372,7 +380,14 @@ def server_view(
         last_heard_at=state.last_heard_at,
         pending_action=msgspec.Raw(state.pending_action),
         connect=connect,
+        draining=is_draining(row) or msgspec.UNSET,
     )
+
+
+def is_draining(row: ServerSummary) -> bool:
+    """True if the server of a match that has ended is kept for its demos."""
+    is_kept = row.phase is ServerPhase.ENDING and row.reason is not CancelReason.CANCELED_BY_USER
+    return is_kept and read_marks(row.marks).gotv is not msgspec.UNSET
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Final
 
@@ -146,7 +146,10 @@ class RegionCheck:
             self._reports = {report.server: report for report in compare_builds(tuple(self._reports.values()))}
         finally:
             checking.cancel()
-            await asyncio.gather(checking, return_exceptions=True)
+            # It leaves its server as it was, which may take longer than the row would last.
+            while not (await asyncio.wait({checking}, timeout=RENEW_S))[0]:
+                with suppress(DatabaseError):
+                    await self._renew()
             await self._deps.db.write([region_checks.forget_posts(self._row.id)])
         await self._renew(report=self._encoded(), is_done=True)
         found = {state.value: 0 for state in CheckState}

@@ -245,7 +245,8 @@ class ServerCheck:
         """Ask all questions, and return the build of the game."""
         texts = await console.run_all(reading.QUESTIONS)
         found = dict(zip(reading.QUESTIONS, texts, strict=True))
-        await self._add(*await self._deps.turns.call(lambda: reading.console_findings(found)))
+        is_public = await self._deps.probe.is_public(self._server.ip)
+        await self._add(*await self._deps.turns.call(lambda: reading.console_findings(found, is_public=is_public)))
         return reading.build_of(found[console_commands.STATUS])
 
     # --- the log --------------------------------------------------------------------------------------------------

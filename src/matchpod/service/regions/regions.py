@@ -11,19 +11,20 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from matchpod.core.iso_dates import iso_time
-from matchpod.core.requests.validation import RegionRules
+from matchpod.core.requests.validation import DemoRules, RegionRules
 from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.row_views import view_of
-from matchpod.storage import region_flags, resting_slots, slots, withheld_servers
+from matchpod.storage import demos, region_flags, resting_slots, slots, withheld_servers
 from matchpod.storage.resting_slots import RestingSlot
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
 
-    `pending_ms`: how long a match waits for a server there; None for the default of the service.
+    `pending_ms`: how long a match waits for a server there; None for the default of the service. `demos`: None if the
+    service cannot store any.
     """
 
     code: str
@@ -32,6 +33,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     allows_simulator: bool = False
     pending_ms: int | None = None
+    demos: DemoRules | None = None
     fleet: Fleet
 
     @property
@@ -73,6 +75,13 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: Annotated[
         int | None, Meta(description="All servers, which bounds the number of matches at once; null if unknown.")
     ]
+    draining: Annotated[
+        int | UnsetType,
+        Meta(
+            description="How many of the servers in use are kept only until the demos of their match are uploaded; "
+            "left out if the service stores no demos."
+        ),
+    ] = UNSET
     notice: Annotated[
         str | None,
         Meta(
@@ -137,6 +146,8 @@ class Regions:
     @unavailable_on_outage
     async def views(self) -> list[RegionView]:
         flags = await region_flags.active_flags(self._db)
+        has_demos = any(region.demos is not None for region in self.all())
+        draining = await demos.count_draining(self._db) if has_demos else {}
         return [
             view_of(
                 RegionView,
@@ -146,6 +157,7 @@ class Regions:
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
                 capacity=counted and counted.total,
+                draining=UNSET if region.demos is None else draining.get(region.code, 0),
                 notice=self._notice(region, is_on=flags.get(region.code, True)),
             )
             for region, counted in await self.capacities()
@@ -192,7 +204,9 @@ class Regions:
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {
-            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
+            code: RegionRules(
+                is_active=is_active or code != requested, is_simulated=region.allows_simulator, demos=region.demos
+            )
             for code, region in self._regions.items()
         }
 

@@ -24,6 +24,7 @@ from matchpod.ports import ConsoleLostError, SlotInUseError
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.replay import replay
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
@@ -74,6 +75,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
         return
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
+    if uploads := demo_commands(lease, deps, settings):
+        await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
     listeners = await _log_listeners(line)
     if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
@@ -98,6 +101,15 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not match_commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
     await line.run_all(match_commands.restart_commands(settings))
+
+
+def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str, ...]:
+    """The commands for a server that records and uploads demos; none if it does not."""
+    url = deps.urls_of(lease.row).demos
+    if url is None or not settings.record_demo:
+        return ()
+    token = deps.tokens_of(lease.row).report
+    return console_commands.demo_upload_commands(url, header_name=TOKEN_HEADER, header_value=token)
 
 
 def _pauses() -> Iterator[float]:
@@ -144,11 +156,14 @@ async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
         except ValueError:
             continue  # the old value cannot be quoted, so it cannot be set
         await line.run(command)
+    if lease.row.changed_cvars is not None and settings_of(lease.row).record_demo:
+        await line.run(console_commands.end_demo_uploads_command())
 
 
 async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
     await wait_for_answer(line)
-    found = await _cvars(line, tuple(cvar.name for cvar in settings.custom_cvars))
+    names = tuple(cvar.name for cvar in settings.custom_cvars)
+    found = await _cvars(line, names + match_commands.TV_CVARS if settings.record_demo else names)
     # A longer value does not fit into the command that restores it.
     return {cvar.name: cvar.value for cvar in found if cvar is not None and len(cvar.value) <= MAX_COMMAND_BYTES}
 
@@ -166,6 +181,12 @@ async def current_map(line: ConsoleLine) -> str | None:
     """The map of the server; None if its answer does not contain one."""
     status = await line.ask(console_commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
+
+
+async def tv_port(line: ConsoleLine) -> int | None:
+    """The port of GOTV; None if the server does not say."""
+    (found,) = await _cvars(line, (match_commands.TV_PORT,))
+    return int(found.value) if found is not None and found.value.isascii() and found.value.isdecimal() else None
 
 
 async def redirect_log(line: ConsoleLine, url: str) -> None:
@@ -231,12 +252,14 @@ class _Load(msgspec.Struct, frozen=True):
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool, begins_s: float) -> None:
     *before, load = match_commands.setup_commands(settings, map_name=settings.maps[0])
-    mode = console_commands.MODE_CVARS
+    mode: tuple[str, ...] = console_commands.MODE_CVARS
+    if settings.record_demo:
+        mode = (*mode, match_commands.BROADCAST)
     found = await line.run_all((*mode, *before, *mode, *_ASK_LOAD))
     had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 2 : -2]))
     previous = _Load.of(found[-2:])
     if is_fresh and had_mode == has_mode and is_map(settings, 1, previous.map):
-        return  # the server was started with this map and mode
+        return  # the server was started with this map and mode, and with GOTV if that is needed
     with suppress(ConsoleLostError):
         await line.run(load)
     await _wait_for_load(line, settings, previous, begins_s=begins_s)

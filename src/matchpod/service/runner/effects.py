@@ -232,6 +232,7 @@ class EffectExecutor:
         if match_commands.uses_plugin_match(self._settings):
             url, token = self._report_address
             commands += console_commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token)
+            commands += configure.demo_commands(self._lease, self._deps, self._settings)
         await self._line.run_all(commands)
         await self._reapply_settings()
 

@@ -31,6 +31,7 @@ from matchpod.service.match_log.fold_turns import EntryFailedError
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.demo_records import give_up, kept_until_ms, poll_ms
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import (
@@ -114,6 +115,10 @@ async def release(lease: Lease, deps: Deps) -> None:
             await _finalize_history(lease, deps)
             await lease.release(deps.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
             return
+        until_ms = await kept_until_ms(row, deps, region)
+        if until_ms is not None:
+            await _keep(lease, deps, region, until_ms)
+            return
         is_faulty = not await _send_farewell(lease, deps) or row.failure is Failure.CONSOLE_FAULT
         lease.check()
         try:
@@ -131,6 +136,15 @@ async def release(lease: Lease, deps: Deps) -> None:
             await raw_log.compress(deps.db, row.id)
         await map_events.compact(deps.db, row.id)
     await lease.finish(_mark_released(lease, deps))
+
+
+async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None:
+    """Keep a server for its demos: everything else that follows the end of a match is done now."""
+    row, now_ms = lease.row, deps.clock.now_ms()
+    _log.info("server kept for its demos", extra={"server_id": row.id, "region": row.region, "until_ms": until_ms})
+    await _send_farewell(lease, deps, is_kept=True)
+    await _finalize_history(lease, deps)
+    await lease.release(min(until_ms, now_ms + poll_ms(region)))
 
 
 async def free_slot(
@@ -153,7 +167,8 @@ async def free_slot(
 
 async def _mark_released(lease: Lease, deps: Deps) -> None:
     row = lease.row
-    await lease.write([servers.mark_released(row.id, row.fence), unfinished.forget(row.id)])
+    demos = give_up(row, deps.clock.now_ms())
+    await lease.write([servers.mark_released(row.id, row.fence), unfinished.forget(row.id), *demos])
     lease.lose()
     deps.spans.ended(row)
     _log.info("server released", extra={"server_id": row.id, "region": row.region})
@@ -197,7 +212,7 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
     await lease.release(deps.clock.now_ms() + wait_ms, tries=row.tries + 1)
 
 
-async def _send_farewell(lease: Lease, deps: Deps) -> bool:
+async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> bool:
     """Kick all players with a reason they can read, unless the server is gone; False as of `leave_server`."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
@@ -208,13 +223,14 @@ async def _send_farewell(lease: Lease, deps: Deps) -> bool:
         text = ROSTER_INCOMPLETE
     else:
         text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
-    return await leave_server(lease, deps, text)
+    return await leave_server(lease, deps, text, is_kept=is_kept)
 
 
-async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> bool:
+async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kept: bool = False) -> bool:
     """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars.
 
-    A server that another match uses by now is left unchanged. Return False if it sent what it may not.
+    If it `is_kept`, only its players are kicked. A server that another match uses by now is left unchanged. Return
+    False if it sent what it may not.
     """
     row = lease.row
     if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
@@ -232,7 +248,8 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> bool:
                 return True
             if farewell is not None:
                 await _kick_all(line, farewell)
-            await restore_cvars(lease, line)
+            if not is_kept:
+                await restore_cvars(lease, line)
     except (ConsoleError, TimeoutError) as exc:
         _log.info("server not cleaned up", extra={"server_id": row.id, "error": str(exc)})
         return not isinstance(exc, ConsoleFaultError)

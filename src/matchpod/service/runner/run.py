@@ -30,6 +30,7 @@ from matchpod.service.match_log.live import LocalMatch, LogRewoundError
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.demo_records import DemoRecords
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
 from matchpod.service.runner.lease import Lease, LeaseLostError, readable_error
@@ -100,6 +101,7 @@ class _Runner:
         self._effects = EffectExecutor(
             lease, deps, region, line=line, match=self._match, on_failed=self._fail, append=self._append_now
         )
+        self._demos = DemoRecords(lease.row, self._match, speed=region.speed)
         self._actions_written = 0
         """How many changes of actions are in rows."""
         self._action_rows: dict[str, ActionRow] = {}
@@ -182,7 +184,8 @@ class _Runner:
             await self._wait_for_last_report()
         # An action that ends the match is done when it has ended, and not before.
         actions, events = await self._changed_actions()
-        end = partial(end_leased_match, self._lease, self._deps, earlier=actions, earlier_events=events)
+        earlier = [*actions, *self._demos.statements(self._deps.clock.now_ms(), outcome)]
+        end = partial(end_leased_match, self._lease, self._deps, earlier=earlier, earlier_events=events)
         failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
         outcome = msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms(), failure=failure)
         result = self._fold.result() if outcome.is_finished else None
@@ -267,7 +270,7 @@ class _Runner:
 
     def _must_save(self, now_ms: int) -> bool:
         is_snapshot_due = self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS
-        return is_snapshot_due or self._has_new_actions() or self._has_new_phase()
+        return is_snapshot_due or self._has_new_actions() or self._has_new_phase() or self._demos.has_new()
 
     def _has_new_actions(self) -> bool:
         return len(self._match.action_changes) > self._actions_written
@@ -427,6 +430,9 @@ class _Runner:
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
         if self._has_new_actions():
             await self._save_actions()
+        if self._demos.has_new():
+            await self._lease.write([servers.check_fence(row.id, row.fence), *self._demos.statements(now_ms)])
+            self._demos.note()
         try:
             if self._has_new_phase():
                 await self._lease.change(match_phase=public_phase(self._match))

@@ -19,6 +19,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.core.servers.server_loss import FleetReport
+from matchpod.core.views.marks import Gotv, with_gotv
 from matchpod.cs2.match_commands import game_mode_of
 from matchpod.ports import (
     ConsoleError,
@@ -33,7 +34,7 @@ from matchpod.service.ingest.posts import OPEN_FOR_MS
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions.regions import Region, rest_sentence
-from matchpod.service.runner.configure import ConfigurationError, configure, was_played
+from matchpod.service.runner.configure import ConfigurationError, configure, tv_port, was_played
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
@@ -255,11 +256,22 @@ async def _start_server(
     try:
         await _wait_while_alive(configuring, lease.row, region)
         await configuring
+        await _note_gotv(lease, deps, line, server)
     finally:
         configuring.cancel()
         await asyncio.gather(configuring, return_exceptions=True)
         await line.close()
     return server
+
+
+async def _note_gotv(lease: Lease, deps: Deps, line: ConsoleLine, server: GameServer) -> None:
+    """Store how people watch a match that is recorded."""
+    settings = deps.settings_of(lease.row)
+    if settings.record_demo:
+        # In a cluster, the port of a server is not the one that people connect to.
+        port = await tv_port(line) if server.slot is None else server.tv_port
+        gotv = Gotv(port=port, delay_seconds=settings.tv_delay_s)
+        await lease.change(marks=with_gotv(lease.row.marks, gotv))
 
 
 async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
@@ -270,6 +282,33 @@ async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, reg
 
 
 async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
+    row, order = lease.row, _order(lease, deps, is_repeated=is_repeated)
+    lease.check()
+    server = await region.fleet.allocate(order)
+    deps.machine_faults.clear(region.code)
+    deps.used_slots.clear(region.code, order.slot)
+    deps.used_slots.end(region.code, row.id)
+    if server is None:
+        return None
+    columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
+    if server.slot is not None:
+        columns["slot"] = server.slot
+    if region.fleet.keeps_servers:
+        if not await slots.claim_address(deps.db, row, server.ip, server.port):
+            raise SlotInUseError.by_other_match(order.slot)
+        columns |= {"ip": server.ip, "port": server.port}
+    if server.rcon_password != order.rcon_password:
+        columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
+    if row.allocated_at_ms is None:
+        columns["allocated_at_ms"] = deps.clock.now_ms()
+        _log.info(
+            "server allocated", extra={"server_id": row.id, "region": row.region, "slot": server.slot or row.slot}
+        )
+    await lease.change(**columns)
+    return server
+
+
+def _order(lease: Lease, deps: Deps, *, is_repeated: bool) -> ServerOrder:
     row = lease.row
     settings = settings_of(row)
     game_type, game_mode = game_mode_of(settings.match_type)
@@ -278,7 +317,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         found = await servers.by_log_token(deps.db, token)
         return found is not None and found.id != row.id and not found.has_ended
 
-    order = ServerOrder(
+    return ServerOrder(
         server_id=row.id,
         slot=row.slot or "",
         is_repeated=is_repeated,
@@ -290,25 +329,6 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
         environment={DETECTIONS_VARIABLE: deps.urls_of(row).anticheat(deps.tokens_of(row).report)},
         is_of_other_match=is_of_other_match,
     )
-    lease.check()
-    server = await region.fleet.allocate(order)
-    deps.machine_faults.clear(region.code)
-    deps.used_slots.clear(region.code, order.slot)
-    deps.used_slots.end(region.code, row.id)
-    if server is None:
-        return None
-    columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
-    if server.slot is not None:
-        columns["slot"] = server.slot
-    if server.rcon_password != order.rcon_password:
-        columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
-    if row.allocated_at_ms is None:
-        columns["allocated_at_ms"] = deps.clock.now_ms()
-        _log.info(
-            "server allocated", extra={"server_id": row.id, "region": row.region, "slot": server.slot or row.slot}
-        )
-    await lease.change(**columns)
-    return server
 
 
 async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> None:
@@ -377,7 +397,7 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
-    cleared = dict.fromkeys(("allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
+    cleared = dict.fromkeys(("allocated_at_ms", "ip", "port", "rcon_host", "rcon_port", "changed_cvars"))
     await free_slot(lease, deps, region, is_faulty=is_faulty, **log_from, **tokens, **cleared)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from matchpod.core.demos import DemoState, MissingReason
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
 from matchpod.service.telemetry.prometheus import Registry
@@ -36,6 +37,7 @@ class Metrics:
         self._add_log_metrics(metrics)
         self._add_callback_metrics(metrics)
         self.agones = AgonesMetrics(metrics)
+        self.demos = DemoMetrics(metrics)
         self.failed_log_ins = metrics.counter(
             "matchpod_failed_log_ins_total", "Log-ins that failed, by what was used.", ("with",)
         )
@@ -205,6 +207,38 @@ class DatabaseMetrics:
             ("kind",),
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15),
         )
+
+
+class DemoMetrics:
+    """The metrics of demos. Uploads are those of this process, which its upload process reports."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.uploads = metrics.counter(
+            "matchpod_demo_uploads_total",
+            "Uploads of demos that ended: available, or the reason why the demo is missing.",
+            ("outcome",),
+        )
+        self.bytes = metrics.counter("matchpod_demo_bytes_total", "Bytes of demos received.")
+        self.seconds = metrics.histogram(
+            "matchpod_demo_upload_seconds",
+            "Duration of uploads of demos that are available.",
+            buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160),
+        )
+        self.restarts = metrics.counter(
+            "matchpod_upload_process_restarts_total", "Times the upload process ended and was started again."
+        )
+        self.states = metrics.gauge(
+            "matchpod_demos", "Demos that are recorded and uploaded now, by state.", ("state",), fixed=IN_DATABASE
+        )
+        self.uploads.preset(("available", *MissingReason))
+        self.states.preset((DemoState.RECORDING, DemoState.UPLOADING))
+
+    def count(self, outcome: str, *, received_bytes: int, seconds: float) -> None:
+        """Count an upload that ended."""
+        self.uploads.inc(outcome)
+        self.bytes.inc(amount=received_bytes)
+        if outcome == DemoState.AVAILABLE:
+            self.seconds.observe(seconds)
 
 
 class AgonesMetrics:

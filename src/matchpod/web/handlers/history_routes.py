@@ -9,9 +9,11 @@ import msgspec
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import history_query
 from matchpod.service.reading import history_views as views
+from matchpod.service.reading.demos import DemoView
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Endpoint, api_read
-from matchpod.web.handlers import parameters, use_cases
+from matchpod.web.errors import RangeNotSatisfiableError
+from matchpod.web.handlers import demos, parameters, use_cases
 from matchpod.web.http.responses import EVENT_STREAM
 
 
@@ -28,7 +30,7 @@ _GET_MAP: Final = api_read(
     parameters=(parameters.MAP_ID,),
     returns=views.MapDetail,
     has_etag=True,
-    links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
+    links=("getMapDemo", "getMapDemoFile", "getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
     handler=use_cases.view(lambda services: services.history.map, has_ended=_has_ended),
 )
 _GET_ROUNDS: Final = api_read(
@@ -61,6 +63,30 @@ _STREAM_MAP: Final = api_read(
     parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
     content_type=EVENT_STREAM,
     handler=event_streams.map_stream,
+)
+
+
+_GET_DEMO: Final = api_read(
+    path="/api/v1/cs2/matches/{mapId}/demo",
+    name="getMapDemo",
+    summary="Get the state of the demo of a map",
+    text="A demo is recorded if `gameSettings.recordDemo` asks for it. It arrives about half a minute and the delay of "
+    "GOTV after the map, and then as fast as its server uploads it. If the match was restored, a map may have several "
+    "files.",
+    parameters=(parameters.MAP_ID,),
+    returns=DemoView,
+    handler=use_cases.view(lambda services: services.demos.demo),
+)
+_GET_DEMO_FILE: Final = api_read(
+    path="/api/v1/cs2/matches/{mapId}/demo/file",
+    name="getMapDemoFile",
+    summary="Download the demo of a map",
+    text="The bytes of the file, or a redirect to where they are stored, which follows the settings of the service.",
+    parameters=(parameters.MAP_ID, parameters.DEMO_NUMBER, parameters.RANGE),
+    content_type=demos.DEMO_TYPE,
+    is_file=True,
+    errors=(RangeNotSatisfiableError,),
+    handler=demos.get_demo_file,
 )
 
 
@@ -121,6 +147,8 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
     _GET_MAP,
     _alias(_GET_MAP, "/api/v1/cs2/maps/{mapId}"),
     _GET_ROUNDS,
+    _GET_DEMO,
+    _GET_DEMO_FILE,
     _GET_EVENTS,
     _alias(_GET_EVENTS, "/api/v1/cs2/maps/{mapId}/events"),
     api_read(

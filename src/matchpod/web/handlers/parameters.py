@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from matchpod.core.labels import MAX_LABELED, MAX_LABELS
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests import action_request, audit_query, callback_query, history_query, match_list_query
+from matchpod.core.requests import (
+    action_request,
+    audit_query,
+    callback_query,
+    demo_query,
+    history_query,
+    match_list_query,
+)
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.check_query import YesOrNo
 from matchpod.core.requests.field_rules import DATE_SCHEMA
@@ -77,6 +84,17 @@ MAP_ID: Final = _path(
     "mapId",
     "The `id` of the map.",
     {"type": "string", "format": "uuid", "example": "3f1c0a52-6c1e-5b7a-9d3e-0123456789ab"},
+)
+DEMO_NUMBER: Final = _query(
+    demo_query.NUMBER,
+    "The `number` of the file; by default that of the last one that is available.",
+    _integer(1, demo_query.MAX_NUMBER),
+)
+RANGE: Final = _header(
+    "Range",
+    "The part that is wanted, such as `bytes=1000-1999`; several parts at once are not supported. With `If-Range` and "
+    "the `ETag` of an earlier part, the whole file is sent if it is another one.",
+    {"type": "string"},
 )
 SERIES_ID: Final = _path(
     "seriesId", "The `seriesId` or the `id` of the series.", _id(f"(ser_[0-9A-Za-z_-]{{1,60}}|{_UUID})", "ser")

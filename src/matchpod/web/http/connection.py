@@ -341,7 +341,7 @@ class ApiConnection(asyncio.Protocol):
         try:
             error = None if self.seat.is_ordinary else shared.rejection(self.seat, scope["path"])
             if error is None and self._proxy is not None:
-                with shared.of_client(self.seat, scope["client"][0], scope["path"]) as error:
+                with shared.of_client(self.seat, scope) as error:
                     await self._respond(exchange, error)
             else:
                 await self._respond(exchange, error)

@@ -26,10 +26,10 @@ from matchpod.web.http.admission import (
     Seat,
     address_group,
 )
-from matchpod.web.http.asgi import Application
+from matchpod.web.http.asgi import Application, Scope
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 from matchpod.web.http.errors import UNAVAILABLE, HttpError
-from matchpod.web.http.responses import Response
+from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
@@ -66,6 +66,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Time for a client to read the last responses before a connection is closed on which data was dropped: the system
     resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
     unread_bytes: int = MAX_UNREAD_BYTES
+    closing_s: float = 2.0
+    """Time for requests in progress when the server stops; most are short."""
 
 
 class Connection(Protocol):
@@ -280,12 +282,12 @@ class Connections:
         return self._rejected(reason, "The service has too many open connections. Retry later.")
 
     @contextmanager
-    def of_client(self, seat: Seat, host: str, path: str) -> Iterator[HttpError | None]:
+    def of_client(self, seat: Seat, scope: Scope) -> Iterator[HttpError | None]:
         """Count a request that came through a trusted proxy for its client, while it is in progress.
 
         The proxy needs a connection for each of them. The value is the error if the client has too many.
         """
-        address = None if self.priority.has(path) or self.proxies.has(host) else address_group(host)
+        address = None if self.priority.has(scope["path"]) else self._counted(scope["client"][0], scope["headers"])
         if address is None:
             yield None
         elif not seat.admission.begin(address):
@@ -296,6 +298,12 @@ class Connections:
                 yield None
             finally:
                 seat.admission.end(address)
+
+    def _counted(self, host: str, headers: Sequence[Header]) -> str | None:
+        """Return what a request of this client is counted by; None if it is a proxy's own, which is not limited."""
+        if not self.proxies.has(host):
+            return address_group(host)
+        return (address_group(host) or LOOPBACK) if self.proxies.is_disputed(host, headers) else None
 
     def _rejected(self, reason: Excess, message: str, **fields: object) -> HttpError:
         self.note(reason, **fields)

@@ -33,11 +33,15 @@ async def send_parts(response: PartedResponse, scope: Scope, send: Send, *, more
     An error in between is raised: the connection is then aborted, so that no client takes the response for complete.
     """
     parts: AsyncIterator[bytes] = response.parts
-    headers = [(b"content-type", response.content_type), *response.headers, *more_headers, VARY]
-    if accepts_gzip(scope["headers"]):
-        parts = compress_parts(parts)
-        headers.append(ENCODING)
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    headers = [(b"content-type", response.content_type), *response.headers, *more_headers]
+    if response.length is not None:
+        headers.append((b"content-length", b"%d" % response.length))
+    else:
+        headers.append(VARY)
+        if accepts_gzip(scope["headers"]):
+            parts = compress_parts(parts)
+            headers.append(ENCODING)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
     if scope["method"] != "HEAD":
         connection: StreamConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
         async for part in parts:

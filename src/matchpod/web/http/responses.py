@@ -36,12 +36,15 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response with status 200 whose body is read and sent part by part: large, but never as a whole in memory."""
+    """A response whose body is read and sent part by part: large, but never as a whole in memory."""
 
     parts: AsyncIterator[bytes]
     """The parts are read while the client reads. They should have up to 64 KiB: a few are in memory at a time."""
     content_type: bytes
     headers: tuple[Header, ...] = ()
+    status: int = 200
+    length: int | None = None
+    """The bytes of all parts, if that is known; such a response is not compressed."""
 
 
 class StreamConnection(Protocol):

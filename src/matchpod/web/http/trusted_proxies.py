@@ -2,12 +2,15 @@
 
 Each proxy appends the address that it was called from, so the headers are read from right to left: an entry counts only
 if the machine that added it is a trusted proxy. What stands further left may be invented. A proxy usually adds one of
-the two headers and passes the other on as the client sent it: if both are there and differ, neither counts.
+the two headers and passes the other on as the client sent it: if both are there and differ, neither counts. Such
+requests count for the proxy, all together: neither may they escape the limits, nor may they count for an address that
+their sender has chosen.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -25,9 +28,12 @@ MAX_NODE_BYTES: Final = 64
 KEPT: Final = 4096
 """Addresses that are kept as they were read: reading one takes as long as the rest of a connection's beginning."""
 
-_ELEMENT: Final = re.compile(rb'(?:"[^"]*"|[^,"])+')
-_FOR: Final = re.compile(rb'(?i)(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]*))\s*(?:;|$)')
-"""The node that an element of a Forwarded header (RFC 7239) is for."""
+_QUOTED: Final = rb'"((?:[^"\\]|\\.)*+)"'
+_WITH_CLOSED_QUOTES: Final = re.compile(rb'(?:[^"]|%b)*+' % _QUOTED)
+_ELEMENT: Final = re.compile(rb'(?:[^",]|%b)++' % _QUOTED)
+_PARAMETER: Final = re.compile(rb'\s*([^\s"=;]+)\s*=\s*(?:%b|([^\s";]*))\s*(?:;|\Z)' % _QUOTED)
+"""A name and its value, in an element of a Forwarded header (RFC 7239)."""
+_ESCAPED: Final = re.compile(rb"\\(.)")
 _WITH_PORT: Final = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d{1,5})?|(?P<ipv4>[\d.]+):\d{1,5}")
 
 _Address = IPv4Address | IPv6Address
@@ -46,20 +52,35 @@ class TrustedProxies:
         return self._known(host)[1]
 
     def client(self, proxy: str, headers: Sequence[Header]) -> str:
-        """Return the address of the client that a trusted proxy forwards a request for; its own if it names none."""
+        """Return the address of the client that a trusted proxy forwards a request for; its own if that is unknown."""
+        named = self._named(proxy, headers)
+        return (named.pop() if len(named) == 1 else None) or proxy
+
+    def is_disputed(self, proxy: str, headers: Sequence[Header]) -> bool:
+        """True if the headers hide the client, as only the client can make them do: they differ, or cannot be read."""
+        named = self._named(proxy, headers)
+        return len(named) > 1 or None in named
+
+    def _named(self, proxy: str, headers: Sequence[Header]) -> set[str | None]:
+        """Return the addresses that the headers name; None stands for a header that cannot be read."""
         forwarded_for = [value for name, value in headers if name == b"x-forwarded-for"]
         forwarded = [value for name, value in headers if name == b"forwarded"]
-        found = set()
+        named: set[str | None] = set()
         if forwarded_for:
-            found.add(self._walk(proxy, b",".join(forwarded_for).rsplit(b",", MAX_PROXIES)[-MAX_PROXIES:]))
+            named.add(self._walk(proxy, b",".join(forwarded_for).rsplit(b",", MAX_PROXIES)[-MAX_PROXIES:]))
         if forwarded:
-            found.add(self._walk(proxy, _nodes(b",".join(forwarded))))
-        return found.pop() if len(found) == 1 else proxy
+            named.add(self._walk(proxy, _nodes(b",".join(forwarded))))
+        return named
 
-    def _walk(self, proxy: str, nodes: Sequence[bytes]) -> str:
-        """Return the nearest machine that is no trusted proxy, or the last one that is known."""
+    def _walk(self, proxy: str, nodes: Sequence[bytes | None]) -> str | None:
+        """Return the nearest machine that is no trusted proxy, or the last one that is known.
+
+        None if an entry before it cannot be read.
+        """
         client = proxy
         for node in reversed(nodes):
+            if node is None:
+                return None
             is_short = len(node) <= MAX_NODE_BYTES
             host, is_proxy = self._known(node.decode("latin-1").strip(" \t")) if is_short else (None, False)
             client = host or client
@@ -75,12 +96,28 @@ class TrustedProxies:
         return str(address), any(address in network for network in self._networks)
 
 
-def _nodes(forwarded: bytes) -> Sequence[bytes]:
-    """Return the nodes in a Forwarded header; none if a client left a quote open, which would hide the next entry."""
-    if forwarded.count(b'"') % 2:
-        return ()
-    found = map(_FOR.search, _ELEMENT.findall(forwarded)[-MAX_PROXIES:])
-    return [b"" if node is None else node[1] or node[2] or b"" for node in found]
+def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
+    """Return the nodes in a Forwarded header; only None if a client left a quote open, which hides all after it."""
+    if not _WITH_CLOSED_QUOTES.fullmatch(forwarded):
+        return (None,)
+    elements = (element[0] for element in _ELEMENT.finditer(forwarded))
+    return [_node(element) for element in deque(elements, MAX_PROXIES)]
+
+
+def _node(element: bytes) -> bytes | None:
+    """Return the node that an element is for, empty if it names none; None if it cannot be read, or names two."""
+    node, at = None, 0
+    while at < len(element):
+        parameter = _PARAMETER.match(element, at)
+        if parameter is None:
+            return None
+        name, quoted, token = parameter.groups()
+        if name.lower() == b"for":
+            if node is not None:
+                return None
+            node = token if quoted is None else _ESCAPED.sub(rb"\1", quoted)
+        at = parameter.end()
+    return node or b""
 
 
 def _read(host: str) -> _Address | None:

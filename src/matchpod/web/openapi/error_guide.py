@@ -11,6 +11,7 @@ from matchpod.web.errors import (
     GoneError,
     HeadersTooLargeError,
     NotImplementedByServerError,
+    RangeNotSatisfiableError,
     UnsupportedMediaTypeError,
 )
 
@@ -34,6 +35,7 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.PayloadTooLargeError: "Send a smaller body. The operator can raise the limit of API requests with "
     "`MATCHPOD_MAX_BODY_BYTES`.",
     UnsupportedMediaTypeError: "Send the body as it is, without `Content-Encoding`.",
+    RangeNotSatisfiableError: "Ask for a part that begins before the end of the file, or for all of it.",
     errors.RateLimitError: "Wait for the seconds in `Retry-After`, then repeat the request. The message says which "
     "limit it is.",
     HeadersTooLargeError: "Send fewer headers. A proxy may have added some.",

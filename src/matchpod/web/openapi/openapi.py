@@ -178,7 +178,19 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operation
             "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},
             **failures,
         }
-    return {str(endpoint.status): success, **failures}
+    return {str(endpoint.status): success, **(_ways_to_a_file(success) if endpoint.is_file else {}), **failures}
+
+
+def _ways_to_a_file(success: Schema) -> Schema:
+    """Return the other answers to a request for a file: a part of it, and a redirect."""
+    location: Schema = {"Location": {"required": True, "schema": {"type": "string"}}}
+    return {
+        "206": {**success, "description": "The part of the file that `Range` asks for."},
+        "302": {
+            "description": "The file is at `Location`, for 15 minutes and without a key.",
+            "headers": {**_headers(()), **location},
+        },
+    }
 
 
 def _failure(errors: Sequence[type[MatchpodError]], examples: Schema) -> Schema:

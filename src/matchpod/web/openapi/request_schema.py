@@ -3,7 +3,7 @@
 A `format` in this schema names a rule that no pattern can express; the description explains it. Some rules cannot be
 expressed at all: a player is in one team only, both teams together list at most 32 players, `sides` has one entry
 for each map to play, of which `knife` needs a listed player, `onNoShow` needs listed players in both teams for
-`forfeit`, and `mapsWon` must not decide the series.
+`forfeit`, `recordDemo` needs a listed player and a storage for `true`, and `mapsWon` must not decide the series.
 """
 
 from __future__ import annotations

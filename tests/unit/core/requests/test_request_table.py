@@ -37,7 +37,7 @@ def test_names_are_unique() -> None:
 
 def test_every_value_of_a_request_has_a_field() -> None:
     assert encoded(MatchRequest) - names(table.BODY) == {"labels"}
-    assert encoded(GameSettings) - names(table.SETTINGS) == {"team1", "team2"}
+    assert encoded(GameSettings) - names(table.SETTINGS) == {"team1", "team2", "tvDelayS"}
     assert names(table.SETTINGS) - encoded(GameSettings) == {"map", "teams", "labels"}
 
 

@@ -24,6 +24,7 @@ from matchpod.core.model import (
 from matchpod.core.requests.validation import (
     MAX_NAMED_REGIONS,
     CvarReading,
+    DemoRules,
     RegionRules,
     read_match_request,
     series_maps,
@@ -34,6 +35,11 @@ REGIONS = {
     "eu-central": RegionRules(),
     "closed": RegionRules(is_active=False),
     "sandbox": RegionRules(is_simulated=True),
+}
+DEMO_REGIONS = {
+    "without": RegionRules(),
+    "recorded": RegionRules(demos=DemoRules(is_default=True, tv_delay_s=90)),
+    "recordable": RegionRules(demos=DemoRules(tv_delay_s=30)),
 }
 PLAYERS = [f"765611980000000{number:02}" for number in range(40)]
 
@@ -283,6 +289,7 @@ def test_invalid_setting_is_reported() -> None:
         ("onNoShow", "win", "must be one of cancel, forfeit"),
         ("autoStart", "false", "must be true or false"),
         ("autoStart", 0, "must be true or false"),
+        ("recordDemo", "true", "must be true or false"),
         ("overtime", True, "must be a JSON object"),
         ("mapsWon", [1, 0], "must be a JSON object"),
         ("freezeTime", -1, "must be at least 0"),
@@ -316,6 +323,7 @@ def test_invalid_setting_of_a_deathmatch_is_reported() -> None:
         ("dmRoundMinutes", False, "must be a number"),
         ("onNoShow", "forfeit", "is only for matchType competitive or wingman, not deathmatch"),
         ("autoStart", False, "is only for matchType competitive or wingman, not deathmatch"),
+        ("recordDemo", True, "is only for matchType competitive or wingman, not deathmatch"),
         ("overtime", {}, "is only for matchType competitive or wingman, not deathmatch"),
         ("mapsWon", {"team1": 1}, "is only for matchType competitive or wingman, not deathmatch"),
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
@@ -542,3 +550,62 @@ def test_fault_of_an_unknown_region_names_a_limited_number() -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_match_request(body() | {"region": "mars"}, regions=regions, read_cvars=read_cvars)
     assert caught.value.faults[0].message.count(",") == MAX_NAMED_REGIONS - 1
+
+
+# --- demos --------------------------------------------------------------------------------------------------------
+
+
+LISTED = teams({"players": PLAYERS[:1]}, {})
+
+
+def recorded_in(region: str, value: dict[str, Any]) -> MatchRequest:
+    return read_match_request({**value, "region": region}, regions=DEMO_REGIONS, read_cvars=read_cvars)
+
+
+def recording_faults(region: str, value: dict[str, Any]) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidParamsError) as caught:
+        recorded_in(region, value)
+    return shown(caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("region", "given", "recorded"),
+    [
+        ("without", {}, (False, 0)),
+        ("without", {"recordDemo": False}, (False, 0)),
+        ("recorded", {}, (True, 90)),
+        ("recorded", {"recordDemo": None}, (True, 90)),
+        ("recorded", {"recordDemo": False}, (False, 0)),
+        ("recordable", {}, (False, 0)),
+        ("recordable", {"recordDemo": True}, (True, 30)),
+    ],
+)
+def test_match_with_listed_players_is_recorded_as_its_caller_or_its_region_says(
+    region: str, given: dict[str, object], recorded: tuple[bool, int]
+) -> None:
+    game = recorded_in(region, body(teams=LISTED, **given)).game_settings
+    assert (game.record_demo, game.tv_delay_s) == recorded
+
+
+@pytest.mark.parametrize("value", [body(), body(teams=teams()), deathmatch(players=PLAYERS[:2])])
+def test_region_that_records_does_not_record_what_the_plugin_does_not_run(value: dict[str, Any]) -> None:
+    assert not recorded_in("recorded", value).game_settings.record_demo
+
+
+def test_recording_needs_a_storage() -> None:
+    ((path, message),) = recording_faults("without", body(recordDemo=True, teams=LISTED))
+    assert path == "gameSettings.recordDemo"
+    assert message.startswith("must not be true: this service stores no demos")
+
+
+@pytest.mark.parametrize("listed", [{}, {"teams": teams()}])
+def test_recording_needs_listed_players(listed: dict[str, object]) -> None:
+    ((path, message),) = recording_faults("recordable", body(recordDemo=True, **listed))
+    assert path == "gameSettings.recordDemo"
+    assert message.startswith("must not be true unless players are listed")
+
+
+def test_invalid_players_are_the_only_fault_of_a_recorded_match() -> None:
+    listed = teams({"players": ["x"]}, {})
+    paths = [path for path, _ in recording_faults("recordable", body(recordDemo=True, teams=listed))]
+    assert paths == ["gameSettings.teams.team1.players[0]"]

@@ -82,6 +82,12 @@ def test_nearest_machine_that_is_no_proxy_is_the_client(values: tuple[str, ...],
         ((f"for={INVENTED}, for=_hidden",), PROXY),
         ((f'for={INVENTED};x="a,b", for={CLIENT}',), CLIENT),
         ((f"x-for={INVENTED}",), PROXY),
+        ((f'host="x;for={INVENTED};y";for={CLIENT}',), CLIENT),
+        ((f'host="x;for={INVENTED};y";proto=https',), PROXY),
+        ((f'host="\\";for={INVENTED};x=\\"";for={CLIENT}',), CLIENT),
+        ((f'host="x, for={INVENTED}";FOR = "203.0.113\\.7" ; proto=https',), CLIENT),
+        ((f"for={CLIENT};host=x;for={INVENTED}",), PROXY),
+        ((f"for={INVENTED} x, for={CLIENT}",), CLIENT),
         (("",), PROXY),
     ],
 )
@@ -98,6 +104,30 @@ def test_a_header_that_the_proxy_only_passes_on_makes_nobody_another_client() ->
     assert client_by(("x-forwarded-for", CLIENT), ("forwarded", f"for={INVENTED}")) == PROXY
     assert client_by(("forwarded", f"for={CLIENT}"), ("x-forwarded-for", INVENTED)) == PROXY
     assert client_by(("x-forwarded-for", CLIENT), ("forwarded", f"for={CLIENT}")) == CLIENT
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_disputed"),
+    [
+        ((("x-forwarded-for", CLIENT), ("forwarded", f"for={INVENTED}")), True),
+        ((("x-forwarded-for", CLIENT), ("forwarded", "for=unknown")), True),
+        ((("x-forwarded-for", "10.1.2.3"), ("forwarded", f"for={CLIENT}")), True),
+        ((("forwarded", f'x=", for={CLIENT}'),), True),
+        ((("forwarded", f"for={CLIENT};host=x;for={INVENTED}"),), True),
+        ((("forwarded", f"for={CLIENT};host=x y"),), True),
+        ((("forwarded", f"for={INVENTED} x, for={CLIENT}"),), False),
+        ((("x-forwarded-for", CLIENT), ("forwarded", f"for={CLIENT}")), False),
+        ((("x-forwarded-for", "unknown"),), False),
+        ((("forwarded", "for=_hidden"),), False),
+        ((("x-forwarded-for", "10.1.2.3"),), False),
+        ((), False),
+    ],
+)
+def test_headers_by_which_a_client_hides_are_disputed(headers: tuple[tuple[str, str], ...], is_disputed: bool) -> None:
+    sent = [(name.encode(), value.encode()) for name, value in headers]
+    assert PROXIES.is_disputed(PROXY, sent) is is_disputed
+    if is_disputed:
+        assert PROXIES.client(PROXY, sent) == PROXY
 
 
 def test_a_long_chain_is_read_up_to_a_limit() -> None:

@@ -17,6 +17,7 @@ from cs2_simulator.play.player import UNASSIGNED, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
 from cs2_simulator.plugin.coaches import Coaches
+from cs2_simulator.plugin.demos import Demos
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
 from cs2_simulator.plugin.player_lists import LIST_NAMES
@@ -65,6 +66,7 @@ class MatchCourse:
         """The last error. A real server prints most of them only to its own console."""
         self.knife_winner = Side.CT
         self.coaches = Coaches(parts.arena, parts.door, lambda: bool(self.paused_by) or self.game.is_timeout_running)
+        self.demos = Demos(parts.arena, self.settings, parts.outside)
         self._console = console
         self._outside = parts.outside
         self._last_match_id = 0
@@ -205,6 +207,7 @@ class MatchCourse:
         self.execute(cfg_files.LIVE_WINGMAN_CFG if series.match.is_wingman else cfg_files.LIVE_CFG)
         self.execute("mp_restartgame 1;mp_warmup_end")
         self.execute("mp_match_end_restart true")
+        self.demos.start(series)
         self.report_sender.send(reports.going_live(series))
 
     def _end_series(self, series: Series, score: tuple[int, int], team1_side: Side, restart_s: int) -> None:
@@ -233,6 +236,7 @@ class MatchCourse:
         self.unpause()
         self.ready.reset()
         self.coaches.forget()
+        self.demos.forget()
         # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
         self.report_sender.header_value = self.report_sender.url
         self.visitors.crowd.stays_after_map = False
@@ -259,6 +263,7 @@ class MatchCourse:
         series.restore(file)
         self.coaches.forget()
         self.game.end_timeouts()
+        self.demos.start(series)
         self.after(RESTORE_MS, lambda: self.execute(f"mp_backup_restore_load_file {file.removesuffix('.json')}.txt"))
 
     def check_ready(self) -> None:
@@ -308,6 +313,7 @@ class MatchCourse:
         self.stage = PluginStage.POST_GAME
         score, team1_side = self.score, series.side_of(Team.TEAM1, self.game.team1_side)
         map_number = series.map_number
+        self.demos.map_ended(series, rounds_played=sum(score))
         standing = series.end_map(score)
         self.report_sender.send(reports.map_result(series, map_number, score, team1_side))
         restart_s = self._restart_delay_s()

@@ -41,7 +41,11 @@ class MatchPlugin(Watcher):
     def has_match(self) -> bool:
         return self.course.series is not None
 
+    def map_closing(self) -> None:
+        self.course.demos.map_closing()
+
     def map_loaded(self, map_name: str) -> None:
+        self.course.demos.map_loaded()
         self.course.schedule_warmup()
 
     def player_entered(self, player: Player) -> None:

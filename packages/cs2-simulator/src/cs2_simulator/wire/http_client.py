@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from ssl import SSLContext, create_default_context
 from urllib.parse import urlsplit
@@ -16,11 +16,17 @@ from urllib.parse import urlsplit
 import msgspec
 
 from cs2_simulator.log_stream import one_line
-from cs2_simulator.outside import FetchResult
+from cs2_simulator.outside import FetchResult, Upload
 from cs2_simulator.wire.http_response import ResponseError, ResponseReader
 
 TIMEOUT_S = 10.0
 """Time limit for a whole request. A game server waits this long before it resends a log post."""
+
+UPLOAD_TIMEOUT_S = 100.0
+"""Time limit for an upload, from the connection to the end of the response: the default of .NET's client."""
+
+PACE_S = 0.02
+"""How far an upload may be ahead of its pace."""
 
 MAX_IDLE = 64
 """Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
@@ -45,6 +51,8 @@ class _Connection(asyncio.Protocol):
         self.reader = ResponseReader()
         self.response: asyncio.Future[None] | None = None
         self._on_lost = on_lost
+        self._can_write = asyncio.Event()
+        self._can_write.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -62,8 +70,15 @@ class _Connection(asyncio.Protocol):
         if self.reader.is_done:
             self._complete(None)
 
+    def pause_writing(self) -> None:
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        self._can_write.set()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        self._can_write.set()
         self._on_lost(self)
         if exc is not None:
             self._complete(exc)
@@ -91,18 +106,36 @@ class _Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    async def exchange(self, request: bytes) -> ResponseReader:
-        """Send a request and wait for the whole response."""
+    async def exchange(self, request: bytes, upload: Upload | None = None) -> ResponseReader:
+        """Send a request, with a file as its body if there is one, and wait for the whole response."""
         if self.transport is None or self.transport.is_closing():
             raise ConnectionResetError("connection is closed")
         self.reader = ResponseReader()
         self.response = asyncio.get_running_loop().create_future()
         self.transport.write(request)
         try:
+            if upload is not None:
+                await self._send_file(self.response, upload)
             await self.response
         finally:
             self.response = None  # its exception refers to this frame: avoid a cycle that keeps the request alive
         return self.reader
+
+    async def _send_file(self, response: asyncio.Future[None], upload: Upload) -> None:
+        """Write a file at its pace until there is a response; ConnectionResetError if its connection breaks."""
+        loop = asyncio.get_running_loop()
+        began_s, sent = loop.time(), 0
+        for block in upload.blocks():
+            if response.done() or self.transport is None:
+                return
+            if upload.stops_after is not None and sent + len(block) > upload.stops_after:
+                raise ConnectionResetError("upload cut")
+            self.transport.write(block)
+            sent += len(block)
+            await self._can_write.wait()
+            ahead_s = began_s + sent / upload.bytes_per_s - loop.time()
+            if ahead_s > PACE_S:
+                await asyncio.sleep(ahead_s)
 
 
 class HttpClient:
@@ -120,6 +153,18 @@ class HttpClient:
 
     async def post(self, url: str, headers: Headers, body: bytes) -> FetchResult:
         return await self._request("POST", url, headers, body)
+
+    async def upload(self, url: str, headers: Headers, upload: Upload) -> FetchResult:
+        """POST a file on a connection of its own, once, without keeping it in memory."""
+        try:
+            address, request = _encode("POST", url, headers, b"", body_bytes=upload.size)
+        except ValueError as fault:
+            return FetchResult(None, reason=f"not sent: {fault}")
+
+        async def exchange() -> ResponseReader:
+            return await self._exchange_on(await self._connect(address), address, request, upload)
+
+        return await _result(exchange, UPLOAD_TIMEOUT_S)
 
     async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
         """POST a body with exactly these header lines, each with its line end."""
@@ -152,14 +197,7 @@ class HttpClient:
         return await self._send(address, request)
 
     async def _send(self, address: Address, request: bytes) -> FetchResult:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                reader = await self._exchange(address, request)
-        except TimeoutError:
-            return FetchResult(None, reason=f"no response within {self._timeout_s:g} s")
-        except (OSError, ResponseError, ValueError) as fault:  # ValueError: an invalid host name
-            return FetchResult(None, reason=str(fault) or type(fault).__name__)
-        return FetchResult(reader.status, reader.body)
+        return await _result(partial(self._exchange, address, request), self._timeout_s)
 
     async def _exchange(self, address: Address, request: bytes) -> ResponseReader:
         while (connection := self._pop_idle(address)) is not None:
@@ -171,17 +209,20 @@ class HttpClient:
                     raise
         return await self._exchange_on(await self._connect(address), address, request)
 
-    async def _exchange_on(self, connection: _Connection, address: Address, request: bytes) -> ResponseReader:
+    async def _exchange_on(
+        self, connection: _Connection, address: Address, request: bytes, upload: Upload | None = None
+    ) -> ResponseReader:
         self._in_use.add(connection)
         try:
-            reader = await connection.exchange(request)
+            reader = await connection.exchange(request, upload)
         except BaseException:
             connection.abort()
             raise
         finally:
             self._in_use.discard(connection)
         idle = self._idle.get(address, ())
-        if reader.is_reusable and connection.is_open and len(idle) < MAX_IDLE and not self._is_closed:
+        may_keep = upload is None and len(idle) < MAX_IDLE and not self._is_closed
+        if may_keep and reader.is_reusable and connection.is_open:
             self._idle.setdefault(address, []).append(connection)
         else:
             connection.abort()
@@ -220,6 +261,17 @@ class HttpClient:
         return connection
 
 
+async def _result(exchange: Callable[[], Awaitable[ResponseReader]], timeout_s: float) -> FetchResult:
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader = await exchange()
+    except TimeoutError:
+        return FetchResult(None, reason=f"no response within {timeout_s:g} s")
+    except (OSError, ResponseError, ValueError) as fault:  # ValueError: an invalid host name
+        return FetchResult(None, reason=str(fault) or type(fault).__name__)
+    return FetchResult(reader.status, reader.body)
+
+
 def _split(url: str) -> tuple[Address, bytes]:
     """Split a URL into address and request target. Raise ValueError if it is not a valid HTTP URL."""
     parts = urlsplit(url)
@@ -233,8 +285,13 @@ def _split(url: str) -> tuple[Address, bytes]:
     return Address(parts.hostname, port, is_secure), target.encode("utf-8", "replace")
 
 
-def _encode(method: str, url: str, headers: Headers, body: bytes) -> tuple[Address, bytes]:
-    """Encode a request. Return address and bytes. Raise ValueError if URL or headers are invalid."""
+def _encode(
+    method: str, url: str, headers: Headers, body: bytes, *, body_bytes: int | None = None
+) -> tuple[Address, bytes]:
+    """Encode a request, whose body follows if `body_bytes` is given. Return address and bytes.
+
+    Raise ValueError if URL or headers are invalid.
+    """
     address, target = _split(url)
     sent = {"Host": urlsplit(url).netloc.rpartition("@")[2]}
     for name, value in headers:
@@ -242,6 +299,6 @@ def _encode(method: str, url: str, headers: Headers, body: bytes) -> tuple[Addre
             raise ValueError(f"header `{name}` is not allowed")
         sent["Host" if name.lower() == "host" else name] = one_line(value)
     if method == "POST":
-        sent["Content-Length"] = str(len(body))
+        sent["Content-Length"] = str(len(body) if body_bytes is None else body_bytes)
     head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     return address, b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method.encode(), target, head.encode("utf-8", "replace"), body)

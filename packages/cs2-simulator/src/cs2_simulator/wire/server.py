@@ -16,7 +16,7 @@ import msgspec
 from cs2_simulator.agenda import TICKS_PER_S, Agenda
 from cs2_simulator.log_stream import LogStream
 from cs2_simulator.options import ServerOptions
-from cs2_simulator.outside import FetchResult, Outside
+from cs2_simulator.outside import FetchResult, Outside, Upload
 from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.log_sender import LogSender, LossyClient, PostClient, post_interval_s, retry_interval_s
@@ -214,6 +214,10 @@ class SimulatedServer:
             self._pending_reports += 1
             self._start_request(self._report(url, headers, body))
 
+    def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        """POST a file, once. It goes on at the speed of the network while the game plays."""
+        self._start_request(self._upload(url, headers, upload))
+
     def exit(self, *, is_crash: bool) -> None:
         """End the server after the caller has returned."""
         self._loop.call_soon(self._crash if is_crash else self._quit)
@@ -340,6 +344,9 @@ class SimulatedServer:
     async def _report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         await self._client.post(url, headers.items(), body)
         self._pending_reports -= 1
+
+    async def _upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
+        await self._client.upload(url, headers.items(), upload)
 
     def _quit(self) -> None:
         if not self._is_over and self._shutdown is None:

@@ -1,0 +1,1 @@
+"""Store demos in a folder or in a bucket of an S3 service."""

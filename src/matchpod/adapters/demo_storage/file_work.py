@@ -1,0 +1,46 @@
+"""Run the work on one file in threads, one step after the other, also if the caller of a step is cancelled.
+
+A thread cannot be cancelled: a file that was closed meanwhile could be another one by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from matchpod.ports import StorageError, StorageFullError
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_T = TypeVar("_T")
+
+
+class FileWork:
+    """The steps of one file."""
+
+    def __init__(self) -> None:
+        self._last: asyncio.Future[object] | None = None
+
+    async def run(self, step: Callable[[], _T]) -> _T:
+        """Run a step in a thread after those before; raise StorageFullError or StorageError for an OSError."""
+        if self._last is not None and not self._last.done():
+            await asyncio.wait([self._last])
+        work = asyncio.get_running_loop().run_in_executor(None, step)
+        work.add_done_callback(_retrieve)
+        self._last = work  # type: ignore[assignment]  # the result of any step
+        try:
+            return await asyncio.shield(work)
+        except OSError as exc:
+            raise storage_error(exc) from exc
+
+
+def storage_error(exc: OSError) -> StorageError:
+    kind = StorageFullError if exc.errno in _FULL else StorageError
+    return kind(exc.strerror or str(exc))
+
+
+def _retrieve(work: asyncio.Future[_T]) -> None:
+    """Note that an error was seen, of a step whose caller was cancelled."""
+    if not work.cancelled():
+        work.exception()

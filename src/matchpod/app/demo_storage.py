@@ -1,0 +1,56 @@
+"""Open the storage of demos that the settings name, and check that it can be used."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from matchpod.adapters.demo_storage.folder import FolderStorage
+from matchpod.ports import Database, DemoStorage
+from matchpod.settings import Settings
+from matchpod.storage import heartbeats
+
+SPOOL_FOLDER: Final = "demo-parts"
+POLL_S: Final = 0.5
+
+_ONE_PROCESS: Final = (
+    "Demos are stored in a folder, which only one process may use, and another replica of the service is running. Set "
+    "MATCHPOD_DEMO_STORAGE to a bucket of an S3 service, or run one replica."
+)
+
+
+def open_demo_storage(settings: Settings) -> DemoStorage:
+    """Return the storage; it is not asked for anything yet."""
+    parts = urlsplit(settings.demo_storage_url)
+    if parts.scheme == "file":
+        return FolderStorage(Path(unquote(parts.path)))
+    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here: it needs an extra, and half a second
+
+    options = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return S3Storage(
+        parts.netloc,
+        unquote(parts.path),
+        endpoint=options.get("endpoint"),
+        region=options.get("region"),
+        spool=settings.data_dir / SPOOL_FOLDER,
+    )
+
+
+async def demo_storage_fault(settings: Settings, db: Database, storage: DemoStorage) -> str | None:
+    """Return why the storage cannot be used by a service with these settings; None if it can.
+
+    A process that was just killed looks alive for a few seconds, so that is waited for.
+    """
+    if settings.upload_port is None:
+        return None
+    if not storage.is_shared and db.is_shared:
+        waits = int((heartbeats.DEAD_MS / 1000 + 1) / POLL_S)
+        for _ in range(waits):
+            if not await heartbeats.loads(db):
+                break
+            await asyncio.sleep(POLL_S)
+        else:
+            return _ONE_PROCESS
+    return await storage.check()

@@ -1,0 +1,139 @@
+"""Start, watch and stop the process that receives demos (`upload_service.py`).
+
+It is started again when it ends or hangs. What it received by then is interrupted, which is recorded here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.app.upload_service import DRAIN_S, END_S, Report
+from matchpod.ports import Clock, Database, DatabaseError
+from matchpod.service.telemetry.metrics import DemoMetrics
+from matchpod.storage import demos
+
+BACKLOG: Final = 256
+"""Uploads that wait while the process is started again."""
+SILENT_S: Final = 60.0
+"""A process that reports nothing for this time hangs: it reports every five seconds."""
+STOP_S: Final = DRAIN_S + END_S
+"""Time for the process to stop: that for the uploads in progress, and to record those that were interrupted."""
+FIRST_PAUSE_S: Final = 1.0
+MAX_PAUSE_S: Final = 30.0
+"""Pause before a process is started that keeps ending; after one that worked for longer, it is short again."""
+
+_log = logging.getLogger(__name__)
+
+
+class UploadProcess:
+    """The process that receives demos on a socket, as long as this one runs."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        *,
+        db: Database,
+        clock: Clock,
+        metrics: DemoMetrics,
+        owner: str,
+        command: Sequence[str] = (sys.executable, "-m", "matchpod"),
+        silent_s: float = SILENT_S,
+        first_pause_s: float = FIRST_PAUSE_S,
+    ) -> None:
+        self._bound = bound
+        self._db = db
+        self._clock = clock
+        self._metrics = metrics
+        self._owner = owner
+        self._command = command
+        self._silent_s = silent_s
+        self._first_pause_s = first_pause_s
+        self._started = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._is_stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it runs."""
+        return None if self._process is None else self._process.pid
+
+    async def run(self) -> None:
+        """Keep the process running until `stop`, or until cancelled."""
+        self._bound.listen(BACKLOG)  # so that uploads wait for it, also when it is started again
+        pause_s, loop = self._first_pause_s, asyncio.get_running_loop()
+        while not self._is_stopping:
+            began_s = loop.time()
+            owner = f"{self._owner}/{self._started}"
+            self._started += 1
+            code = await self._run_once(owner)
+            await self._lose(owner)
+            if self._is_stopping:
+                return
+            self._metrics.restarts.inc()
+            pause_s = self._first_pause_s if loop.time() - began_s > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
+            _log.error("upload process ended, it is started again", extra={"exit_code": code, "pause_s": pause_s})
+            await asyncio.sleep(pause_s)
+
+    async def stop(self) -> None:
+        """Stop the process; uploads in progress have a moment to end."""
+        self._is_stopping = True
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            _kill(process)
+
+    async def _run_once(self, owner: str) -> int | None:
+        fd = self._bound.fileno()
+        arguments = ("receive-demos", "--socket", str(fd), "--owner", owner)
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(fd,),
+        )
+        try:
+            if process.stdout is not None:
+                await self._read(process.stdout)
+        except TimeoutError:
+            _log.error("upload process hangs", extra={"pid": process.pid})
+        finally:
+            if not self._is_stopping:
+                _kill(process)
+            code = await process.wait()
+            self._process = None
+        return code
+
+    async def _read(self, output: asyncio.StreamReader) -> None:
+        while True:
+            async with asyncio.timeout(self._silent_s):
+                line = await output.readline()
+            if not line:
+                return
+            report = msgspec.json.decode(line, type=Report)
+            if report.ended is not None:
+                self._metrics.count(report.ended, received_bytes=report.received_bytes, seconds=report.seconds)
+
+    async def _lose(self, owner: str) -> None:
+        try:
+            if lost := await demos.lose_of(self._db, owner, self._clock.now_ms()):
+                _log.warning("demos missing: their upload was interrupted", extra={"demos": lost})
+        except DatabaseError as exc:
+            _log.warning("interrupted uploads not recorded yet", extra={"error": str(exc)})
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()

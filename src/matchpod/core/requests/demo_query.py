@@ -1,0 +1,20 @@
+"""Parse the query string of a request for a file of a demo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from matchpod.core.requests.query_fields import QueryFields
+
+NUMBER: Final = "number"
+MAX_NUMBER: Final = 1_000
+"""Far more files than a map has."""
+
+
+def read_demo_query(pairs: Sequence[tuple[str, str]]) -> int | None:
+    """Return the number of the file; None if it is not given. Raise InvalidParamsError with all faults."""
+    fields = QueryFields(pairs, (NUMBER,))
+    number = fields.integer(NUMBER, at_least=1, at_most=MAX_NUMBER)
+    fields.check()
+    return number

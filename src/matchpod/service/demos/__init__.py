@@ -1,0 +1,1 @@
+"""Receive, show and delete the demos of matches."""

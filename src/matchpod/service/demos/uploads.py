@@ -1,0 +1,377 @@
+"""Receive the demos that game servers upload: stream them to the storage, and record what became of each.
+
+The match plugin posts a demo once, for 100 s at most, and cannot be asked again. So every upload of a match of ours is
+accepted, also a late one, and waits rather than fails: for another upload of its server, and for the database. Only a
+quota and a full storage refuse it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from matchpod.core.demos import RENEW_MS, UPLOAD_LIMIT_MS, DemoState, MissingReason
+from matchpod.core.errors import UnavailableError
+from matchpod.core.match.played_map import MapStatus
+from matchpod.ports import (
+    Clock,
+    Database,
+    DatabaseError,
+    DemoStorage,
+    DemoWriter,
+    StorageError,
+    StorageFullError,
+)
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.storage import demos, history, servers
+from matchpod.storage.demos import DemoRow, Upload, UploadEnd, UploaderBusyError
+from matchpod.storage.history import MapRow
+from matchpod.storage.servers import ServerRow
+
+BLOCK_BYTES: Final = 256 * 1024
+"""How much of an upload is collected before it is written: the most that it has in memory, besides what the connection
+has read."""
+SILENT_S: Final = 30.0
+"""Time without a byte after which an upload is over."""
+RETRY_S: Final = 1.0
+"""Pause before the database is asked again, or whether the server's other upload has ended."""
+PATIENCE_S: Final = 60.0
+"""How long an upload waits for the database: longer than a failover takes."""
+SPACE_CHECK_BYTES: Final = 64 * 1024 * 1024
+"""Bytes after which the free space is measured again."""
+UPLOAD_ID_BYTES: Final = 16
+RETRY_AFTER_S: Final = 5
+
+_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9_.() -]")
+_MAX_FILE_NAME: Final = 120
+_TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What an upload says about itself; all but the token may be missing."""
+
+    token: str
+    file_name: str = ""
+    map_number: int | None = None
+    """From 0, as the plugin counts."""
+    announced_bytes: int | None = None
+
+
+class Sender(msgspec.Struct, frozen=True, kw_only=True):
+    """The server that uploads, and the maps of its match."""
+
+    row: ServerRow
+    attempt: str
+    token_hash: str
+    maps: tuple[MapRow, ...]
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an upload: available if there is no reason."""
+
+    reason: MissingReason | None
+    received_bytes: int
+    seconds: float = 0.0
+
+
+class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What uploads may take; None for no limit. The times are for tests."""
+
+    demo_bytes: int | None = None
+    org_bytes: int | None = None
+    min_free_bytes: int = 0
+    silent_s: float = SILENT_S
+    retry_s: float = RETRY_S
+    patience_s: float = PATIENCE_S
+    total_s: float = UPLOAD_LIMIT_MS / 1000
+
+
+class Uploads:
+    """The uploads of one process."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        storage: DemoStorage,
+        owner: str,
+        limits: UploadLimits,
+        on_ended: Callable[[Ended], None] = lambda _: None,
+    ) -> None:
+        """`owner` identifies this process. `on_ended` is told of every upload that began."""
+        self._db = db
+        self._clock = clock
+        self._storage = storage
+        self._owner = owner
+        self._limits = limits
+        self._on_ended = on_ended
+        self._active: dict[str, _Receipt] = {}
+        """By upload id."""
+
+    @property
+    def active(self) -> int:
+        """How many uploads are in progress."""
+        return len(self._active)
+
+    @unavailable_on_outage
+    async def sender(self, head: UploadHead) -> Sender | None:
+        """Return the sender of a token; None for an unknown one."""
+        if not _TOKEN.fullmatch(head.token):
+            return None
+        row = await servers.by_report_token(self._db, head.token)
+        hashed = servers.token_hash(head.token)
+        attempt = "" if row is None else row.attempt
+        if row is None:
+            owner = await demos.owner_of_token(self._db, hashed)
+            row = None if owner is None else await servers.get(self._db, owner[0])
+            attempt = "" if owner is None else owner[1]
+        if row is None:
+            return None
+        maps = await history.maps_of(self._db, row.id)
+        return Sender(row=row, attempt=attempt, token_hash=hashed, maps=tuple(maps))
+
+    async def receive(self, sender: Sender, head: UploadHead, parts: AsyncIterator[bytes]) -> Ended:
+        """Receive an upload to its end and record that. `parts` ends early if the connection is lost, with EOFError.
+
+        If it is cancelled, the upload is recorded as interrupted. UnavailableError if it could not begin.
+        """
+        began_ms = self._clock.now_ms()
+        upload = self._new_upload(sender, head)
+        demo = await self._begin(sender, head, upload)
+        receipt = _Receipt()
+        self._active[upload.upload_id] = receipt
+        reason: MissingReason | None = MissingReason.INTERRUPTED
+        writer: DemoWriter | None = None
+        try:
+            reason = await self._refusal(demo)
+            if reason is None:
+                async with asyncio.timeout(self._limits.total_s):
+                    writer = await self._storage.create(upload.storage_key)
+                    reason = await self._store(demo, receipt, writer, parts)
+        except TimeoutError:
+            reason = MissingReason.TOO_SLOW
+        except StorageFullError as exc:
+            reason = MissingReason.DISK_FULL
+            _log.error("demo not stored: storage full", extra={"server_id": demo.server_id, "error": str(exc)})
+        except StorageError as exc:
+            reason = MissingReason.STORAGE_FAILED
+            _log.error("demo not stored: storage failed", extra={"server_id": demo.server_id, "error": str(exc)})
+        except asyncio.CancelledError:
+            reason = MissingReason.INTERRUPTED
+            raise
+        finally:
+            seconds = max(0, self._clock.now_ms() - began_ms) / 1000
+            ended = Ended(reason=reason, received_bytes=receipt.bytes, seconds=seconds)
+            await _to_its_end(self._end(demo, upload, receipt, writer=writer, ended=ended))
+        return ended
+
+    async def run(self) -> None:
+        """Report the progress of the uploads every few seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(RENEW_MS / 1000)
+            for upload_id, receipt in list(self._active.items()):
+                try:
+                    await demos.renew(self._db, upload_id, received_bytes=receipt.bytes, now_ms=self._clock.now_ms())
+                except DatabaseError as exc:
+                    _log.warning("progress of an upload not stored", extra={"error": str(exc)})
+
+    # --- one upload -----------------------------------------------------------------------------------------------
+
+    def _new_upload(self, sender: Sender, head: UploadHead) -> Upload:
+        upload_id = secrets.token_hex(UPLOAD_ID_BYTES)
+        name = file_name_of(head.file_name) or f"{sender.row.id}.dem"
+        return Upload(
+            upload_id=upload_id,
+            owner=self._owner,
+            file_name=name,
+            announced_bytes=head.announced_bytes,
+            storage_key=f"{sender.row.org_id}/{sender.row.id}/{upload_id[:12]}-{name.replace(' ', '_')}",
+        )
+
+    async def _begin(self, sender: Sender, head: UploadHead, upload: Upload) -> DemoRow:
+        """Begin the upload, once the server has no other one."""
+        played = map_of(sender.maps, head.map_number)
+        demo = DemoRow(
+            id="",
+            org_id=sender.row.org_id,
+            server_id=sender.row.id,
+            map_id=played.id if played else sender.row.id,
+            map_number=played.map_number if played else (head.map_number or 0) + 1,
+            attempt=sender.attempt,
+            token_hash=sender.token_hash,
+            state=DemoState.UPLOADING,
+            created_at_ms=self._clock.now_ms(),
+        )
+        busy_until_ms = self._clock.now_ms() + UPLOAD_LIMIT_MS
+        while True:
+            try:
+                return await self._insist(lambda: demos.begin(self._db, demo, upload, self._clock.now_ms()))
+            except DatabaseError as exc:
+                raise UnavailableError("The database is unavailable.", retry_after_s=RETRY_AFTER_S) from exc
+            except UploaderBusyError as exc:
+                if self._clock.now_ms() > busy_until_ms:
+                    raise UnavailableError("The server uploads another demo.", retry_after_s=RETRY_AFTER_S) from exc
+                await asyncio.sleep(self._limits.retry_s)
+
+    async def _refusal(self, demo: DemoRow) -> MissingReason | None:
+        """Return why the upload is refused before its first byte; None if it is not."""
+        announced = demo.announced_bytes or 0
+        if self._limits.demo_bytes is not None and announced > self._limits.demo_bytes:
+            return MissingReason.TOO_LARGE
+        if await self._is_over_quota(demo):
+            return MissingReason.OVER_QUOTA
+        return MissingReason.DISK_FULL if await self._is_full(announced) else None
+
+    async def _is_over_quota(self, demo: DemoRow) -> bool:
+        limit = self._limits.org_bytes
+        return limit is not None and await self._insist(lambda: demos.stored_bytes(self._db, demo.org_id)) > limit
+
+    async def _is_full(self, size: int) -> bool:
+        try:
+            free = await self._storage.free_bytes()
+        except StorageError as exc:
+            _log.warning("free space for demos unknown", extra={"error": str(exc)})
+            return False
+        return free is not None and free < size + self._limits.min_free_bytes
+
+    async def _store(
+        self, demo: DemoRow, receipt: _Receipt, writer: DemoWriter, parts: AsyncIterator[bytes]
+    ) -> MissingReason | None:
+        """Write the parts as they arrive; return why the file is not whole, None if it is."""
+        limit = self._limits.demo_bytes
+        block, checked = bytearray(), 0
+        try:
+            while (part := await self._next(parts)) is not None:
+                receipt.bytes += len(part)
+                if limit is not None and receipt.bytes > limit:
+                    return MissingReason.TOO_LARGE
+                block += part
+                if len(block) >= BLOCK_BYTES:
+                    await receipt.write(writer, bytes(block))
+                    block.clear()
+                if receipt.bytes - checked >= SPACE_CHECK_BYTES:
+                    checked = receipt.bytes
+                    if await self._is_full(0):
+                        return MissingReason.DISK_FULL
+                    if demo.announced_bytes is None and await self._is_over_quota(demo):
+                        return MissingReason.OVER_QUOTA
+        except EOFError:
+            await receipt.write(writer, bytes(block))
+            return MissingReason.CUT
+        await receipt.write(writer, bytes(block))
+        if not receipt.bytes:
+            return MissingReason.CUT
+        await writer.commit()
+        return None
+
+    async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next part; None at the end. EOFError if the sender is silent."""
+        try:
+            async with asyncio.timeout(self._limits.silent_s):
+                return await anext(parts, None)
+        except TimeoutError as exc:
+            raise EOFError from exc
+
+    async def _end(
+        self, demo: DemoRow, upload: Upload, receipt: _Receipt, *, writer: DemoWriter | None, ended: Ended
+    ) -> None:
+        is_kept = ended.reason is None
+        if writer is not None and ended.reason is not None:
+            if ended.reason in _KEPT_CUT and receipt.written:
+                is_kept = await writer.keep_cut()
+            else:
+                await writer.discard()
+        result = UploadEnd(
+            reason=ended.reason,
+            received_bytes=receipt.bytes,
+            stored_bytes=receipt.written if is_kept else 0,
+            sha256=receipt.hash.hexdigest() if ended.reason is None else None,
+            storage_key=upload.storage_key if is_kept else None,
+        )
+        try:
+            await self._insist(
+                lambda: demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=self._clock.now_ms())
+            )
+        except DatabaseError as exc:
+            _log.error("end of an upload not stored", extra={"server_id": demo.server_id, "error": str(exc)})
+        finally:
+            self._active.pop(upload.upload_id, None)
+            self._on_ended(ended)
+        _log.log(
+            logging.INFO if ended.reason is None else logging.WARNING,
+            "demo stored" if ended.reason is None else "demo missing",
+            extra={
+                "server_id": demo.server_id,
+                "map_id": demo.map_id,
+                "file": upload.file_name,
+                "reason": ended.reason,
+                "bytes": ended.received_bytes,
+                "announced_bytes": upload.announced_bytes,
+                "seconds": round(ended.seconds, 1),
+            },
+        )
+
+    async def _insist(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Repeat what failed in the database for a while: the upload cannot be repeated."""
+        until_ms = self._clock.now_ms() + int(self._limits.patience_s * 1000)
+        while True:
+            try:
+                return await work()
+            except DatabaseError:
+                if self._clock.now_ms() >= until_ms:
+                    raise
+                await asyncio.sleep(self._limits.retry_s)
+
+
+_KEPT_CUT: Final = frozenset({MissingReason.CUT, MissingReason.TOO_SLOW, MissingReason.INTERRUPTED})
+"""Uploads of which what arrived is kept: it may be all that there is of a map."""
+
+
+class _Receipt:
+    """What has arrived of an upload."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.written = 0
+        self.hash = hashlib.sha256()
+
+    async def write(self, writer: DemoWriter, block: bytes) -> None:
+        if block:
+            await asyncio.gather(writer.write(block), asyncio.to_thread(self.hash.update, block))
+            self.written += len(block)
+
+
+async def _to_its_end(work: Awaitable[None]) -> None:
+    """Await work that must not stay half done, also if this task is cancelled once more."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
+def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None:
+    """Return the map that an upload is of: without a valid number, the last one that was played."""
+    for one in maps:
+        if plugin_number is not None and one.map_number == plugin_number + 1:
+            return one
+    played = [one for one in maps if one.status is not MapStatus.UPCOMING]
+    return played[-1] if played else next(iter(maps), None)
+
+
+def file_name_of(given: str) -> str:
+    """Return the name of a file without its folders and unusual characters; it is shown, and part of a key."""
+    name = _FILE_NAME.sub("_", given.replace("\\", "/").rpartition("/")[2]).strip(". ")
+    return name[-_MAX_FILE_NAME:].strip(". ")

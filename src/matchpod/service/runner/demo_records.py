@@ -1,0 +1,119 @@
+"""Store which demos a match records, and say how long its server is kept for their uploads.
+
+While a match is driven, `DemoRecords` stores a row per map that goes live and, once it has ended, by when its upload
+has begun. After the match, its server is due for release again and again, and whichever process has it then goes on
+waiting: nothing is kept in memory, and a wait ends by the times in the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, MissingReason, waits_until_ms
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import FAILURE_REASONS
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import PlayedMap
+from matchpod.core.match.timers import upload_due_ms
+from matchpod.core.model import GameSettings
+from matchpod.core.outcome import Outcome
+from matchpod.core.servers.server_loss import FleetReport
+from matchpod.ports import Statement
+from matchpod.service.identity import identifiers
+from matchpod.service.match_log.fold import settings_of
+from matchpod.service.regions.regions import Region
+from matchpod.service.runner.deps import Deps
+from matchpod.storage import demos
+from matchpod.storage.servers import ServerRow
+
+LINGER_MS: Final = 5_000
+"""How long a server is kept after an upload: it may have several, one after the other."""
+
+POLL_MS: Final = 5_000
+"""How often a server that is kept is looked at, at the speed of a real game."""
+
+MIN_POLL_MS: Final = 500
+
+
+class DemoRecords:
+    """What is stored of the demos of a match that this process drives."""
+
+    def __init__(self, row: ServerRow, match: Match, *, speed: float) -> None:
+        self._row = row
+        self._match = match
+        self._speed = _speed_of(match.settings, speed)
+        self._is_recorded = match.settings.record_demo
+        self._stored: set[tuple[int, bool]] = set()
+        """The maps that were stored, by number and whether they had ended."""
+
+    def has_new(self) -> bool:
+        """True if a map has begun or ended since."""
+        if not self._is_recorded:
+            return False
+        played = self._match.current_map
+        return played.started_at_ms is not None and _key(played) not in self._stored
+
+    def statements(self, now_ms: int, outcome: Outcome | None = None) -> list[Statement]:
+        """The statements for what is new, of which repeating any changes nothing. Call `note` once they are stored.
+
+        With an outcome, a map that a forfeit has cut is not awaited: the plugin uploads at the end of a map only.
+        """
+        due_ms = upload_due_ms(self._match.settings, now_ms, speed=self._speed)
+        cut = self._match.current_map if outcome is not None and outcome.forfeited_to is not None else None
+        found = []
+        for played in self._begun():
+            if _key(played) in self._stored:
+                continue
+            map_id = identifiers.map_id(self._row.game_id, played.number)
+            found.append(demos.expect(self._row, map_id=map_id, map_number=played.number, now_ms=now_ms))
+            if played.is_finished and played is not cut:
+                found.append(demos.await_upload(map_id, due_ms))
+        return found
+
+    def note(self) -> None:
+        """Record that all is stored."""
+        self._stored.update(map(_key, self._begun()))
+
+    def _begun(self) -> list[PlayedMap]:
+        return [played for played in self._match.maps if self._is_recorded and played.started_at_ms is not None]
+
+
+def _speed_of(settings: GameSettings, region_speed: float) -> float:
+    """Return how fast a game is: that of a simulated server may be slower than its region."""
+    given = [float(cvar.value) for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
+    return min([region_speed, *given])
+
+
+def _key(played: PlayedMap) -> tuple[int, bool]:
+    return played.number, played.is_finished
+
+
+def is_kept(row: ServerRow) -> bool:
+    """True if the server of a match that has ended may be kept for demos: not if its caller canceled, or it is gone."""
+    is_over = row.reason is not CancelReason.CANCELED_BY_USER and row.reason not in FAILURE_REASONS
+    return is_over and row.running_at_ms is not None and settings_of(row).record_demo
+
+
+async def kept_until_ms(row: ServerRow, deps: Deps, region: Region) -> int | None:
+    """Return until when the server of a match that has ended is kept at most; None if it is released now."""
+    if not is_kept(row) or await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
+        return None
+    now_ms, known = deps.clock.now_ms(), await demos.of_server(deps.db, row.id)
+    last_ms = max((demo.ended_at_ms for demo in known if demo.ended_at_ms and demo.file_name), default=0) + LINGER_MS
+    until_ms = max(waits_until_ms(known, now_ms) or 0, last_ms)
+    longest_ms = max(upload_due_ms(settings_of(row), now_ms, speed=1), now_ms + UPLOAD_LIMIT_MS + STALE_MS)
+    return until_ms if now_ms < until_ms <= longest_ms else None  # later only if a clock was set back
+
+
+def poll_ms(region: Region) -> int:
+    return max(MIN_POLL_MS, round(POLL_MS / region.speed))
+
+
+def give_up(row: ServerRow, now_ms: int) -> list[Statement]:
+    """The statements for the demos of a server that is released before it uploaded them."""
+    if not settings_of(row).record_demo:
+        return []
+    if row.reason is None:
+        return [demos.give_up(row.id, MissingReason.NOT_UPLOADED, now_ms)]
+    is_lost = row.reason in FAILURE_REASONS
+    return [demos.give_up(row.id, MissingReason.SERVER_LOST if is_lost else MissingReason.CANCELED, now_ms)]

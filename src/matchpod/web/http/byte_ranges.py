@@ -1,0 +1,33 @@
+"""Read which part of a file a request asks for (RFC 9110, section 14)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
+
+
+class UnsatisfiableRangeError(Exception):
+    """The range begins after the end of the file."""
+
+
+def read_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """Return the first byte of the part and its length; None if the whole file is wanted.
+
+    That is so without a range, with several, and with one that is not valid. UnsatisfiableRangeError for an empty part.
+    """
+    found = _RANGE.fullmatch(header or "")
+    if found is None or (found[0] and not (found[1] or found[2])):
+        return None
+    if not found[1]:
+        length = min(int(found[2]), size)
+        start = size - length
+    else:
+        start, last = int(found[1]), int(found[2]) if found[2] else size - 1
+        if found[2] and last < start:
+            return None
+        length = min(last, size - 1) - start + 1
+    if length <= 0:
+        raise UnsatisfiableRangeError
+    return start, length
