@@ -15,13 +15,7 @@ TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 BIN := .venv/bin
 READY := .venv/.ready
 COVERAGE_REPORT := build/coverage.json
-OTHERS_CACHE := build/pytest-others
-BROWSER_CACHE := build/pytest-browser
-# The unit tests of the packages whose coverage is measured, and those of the simulator and of game server images.
-PURE := tests/unit/core tests/unit/cs2 packages/cs2-protocol
-SIMULATOR := tests/unit/simulator packages/cs2-simulator packages/matchpod-gameserver
-# Tests of a package that mostly wait for processes: they run with those of the service.
-WAITING := packages/matchpod-gameserver/gameserver_tests/process
+TEST_CACHE := build/pytest-cache
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
 APT_OPTIONS := --quiet -o Acquire::http::Timeout=20 -o DPkg::Lock::Timeout=120
@@ -33,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests core-tests service-tests simulator-tests browser-tests chromium soak chaos check fix golden image bench
+.PHONY: help run test chromium soak chaos check fix golden image bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -49,46 +43,15 @@ test: $(READY) ## Run all tests with fixed seeds; PACKAGE=cs2-simulator runs onl
 	@$(PYTEST) -n 2 packages/$(PACKAGE) -m "not soak"
 else
 test: $(READY)
-	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -rf $(COVERAGE_REPORT) $(OTHERS_CACHE)
-	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
-	@# In CI, a few tests that wait for processes and failed beside all others are tried again, alone: those that pass
-	@# are named, and only those listed in tests/unsteady.txt may.
-	@parts=; failed=; fault=; start() { \
-			nice -n $$1 $(MAKE) --no-print-directory $$2-tests >build/$$2-tests.txt 2>&1 & parts="$$parts $$2:$$!"; }; \
-		start 5 browser; start 10 simulator; start 10 service; start 10 core; \
-		others="tests $(WAITING) --ignore=tests/unit --ignore=tests/browser"; \
-		mkdir -p $(OTHERS_CACHE); \
-		$(PYTEST) -n 0 --forks $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10 \
-			-o cache_dir=$(OTHERS_CACHE) || { echo $$? >$(OTHERS_CACHE)/exit; failed=$(OTHERS_CACHE); }; \
-		for part in $$parts; do \
-			wait $${part#*:} || case $$part in browser:*) failed="$$failed $(BROWSER_CACHE)";; *) fault=1;; esac; \
-			cat build/$${part%:*}-tests.txt; \
-		done; \
-		[ -z "$$failed$$fault" ] || { [ -z "$$fault" ] && [ -n "$$CI" ] && \
-			TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/try_again.py $$failed; }
-endif
-
-# Unit tests, in one process each: every further one would collect all tests again, and slow down measuring.
-unit-tests: core-tests service-tests simulator-tests
-
-core-tests: $(READY)
-	@echo "unit tests of core and cs2, with coverage"
-	@$(PYTEST) -n 0 $(PURE) -m "not soak" --branch-coverage $(COVERAGE_REPORT)
+	@# All are collected once; conftest.py says which run side by side. In CI, a few tests that failed beside all others are
+	@# tried again, alone: those that pass are named, and only those listed in tests/unsteady.txt may.
+	@rm -rf $(COVERAGE_REPORT) $(TEST_CACHE) && mkdir -p $(dir $(COVERAGE_REPORT)) $(TEST_CACHE)
+	@$(PYTEST) -n 0 --forks $${WORKERS:-$$($(BIN)/python scripts/workers.py)} -m "not soak" --durations=10 \
+		--branch-coverage $(COVERAGE_REPORT) -o cache_dir=$(TEST_CACHE) || { \
+			echo $$? >$(TEST_CACHE)/exit; \
+			[ -n "$$CI" ] && TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/try_again.py $(TEST_CACHE); }
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
-
-service-tests: $(READY)
-	@echo "unit tests of the service"
-	@$(PYTEST) -n 0 tests/unit $(addprefix --ignore=,$(PURE) $(SIMULATOR)) -m "not soak" --durations=3
-
-simulator-tests: $(READY)
-	@echo "unit tests of the simulator and of game server images"
-	@$(PYTEST) -n 0 $(SIMULATOR) --ignore=$(WAITING) -m "not soak" --durations=3
-
-browser-tests: $(READY)
-	@echo "tests of the console in a browser"
-	@rm -rf $(BROWSER_CACHE) && mkdir -p $(BROWSER_CACHE)
-	@$(PYTEST) -n 0 tests/browser -m "not soak" --durations=3 -o cache_dir=$(BROWSER_CACHE) || \
-		{ echo $$? >$(BROWSER_CACHE)/exit; exit 1; }
+endif
 
 # Best without its windows: a third less CPU time. Never fails; without Chromium tests in a browser are skipped.
 chromium: ## Install Debian's Chromium, for tests of the console in a browser (needs root)

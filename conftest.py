@@ -33,29 +33,37 @@ def corpus() -> Path:
 
 
 ROOT = Path(__file__).parent
+TESTS = ROOT / "tests"
+BROWSER = TESTS / "browser"
+WAITING = ROOT / "packages/matchpod-gameserver/gameserver_tests/process"
+BUSY = (TESTS / "unit", ROOT / "packages")
+"""Folders of tests that compute, except those in WAITING."""
+MEASURED = (TESTS / "unit/core", TESTS / "unit/cs2", ROOT / "packages/cs2-protocol")
+"""The tests of the packages whose coverage is measured."""
 
-SLOWEST = tuple(
-    ROOT / ("" if name.startswith("packages/") else "tests") / name
-    for name in (
-        "e2e/test_serve.py",
-        "deploy/test_chart.py",
-        "contract/test_supervisor.py",
-        "e2e/service/test_replicas.py",
-        "e2e/service/test_database_copies.py",
-        "contract/test_agones_fleet.py",
-        "e2e/service/test_results.py",
-        "packages/matchpod-gameserver/gameserver_tests/process",
-        "contract/test_runner_entries.py",
-        "e2e/service/test_recovery.py",
-        "chaos/test_short_run.py",
-        "contract/test_old_rows.py",
-        "contract/test_openapi.py",
-        "unit/simulator/test_lost_log.py",
-        "unit/simulator/test_agreement.py",
-        "e2e/service",
-        "e2e",
-        "contract",
-    )
+SLOWEST = (
+    BROWSER,
+    *(
+        TESTS / name
+        for name in (
+            "e2e/service/test_disturbed_actions.py",
+            "e2e/service/test_match_actions.py",
+            "e2e/service/test_replicas.py",
+            "e2e/service/test_game_settings.py",
+            "e2e/service/test_recovery.py",
+            "e2e/service/test_results.py",
+            "e2e/test_serve.py",
+            "deploy/test_chart.py",
+            "contract/test_heartbeats.py",
+            "contract/test_supervisor.py",
+            "contract/test_runner_entries.py",
+        )
+    ),
+    WAITING,
+    *(
+        TESTS / name
+        for name in ("contract/test_old_rows.py", "contract/test_openapi.py", "e2e/service", "e2e", "contract")
+    ),
 )
 """Files and folders that take longest, slowest first. They run first, so that no worker is left with a long file."""
 
@@ -71,11 +79,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if report := config.getoption("--branch-coverage"):
         from tests.branch_coverage import BranchCoverage
 
-        config.pluginmanager.register(BranchCoverage(report))
+        config.pluginmanager.register(BranchCoverage(report, MEASURED))
     if workers := config.getoption("--forks"):
-        from tests.forked_workers import ForkedWorkers
+        from tests.forked_workers import ForkedWorkers, Group
 
-        config.pluginmanager.register(ForkedWorkers(workers))
+        def group_of(item: pytest.Item) -> Group:
+            """A process for the tests that share a browser, whose event loop stays; one for those that are measured."""
+            if _is_in(item.path, *MEASURED):
+                return Group("measured", is_busy=True)
+            if _is_in(item.path, BROWSER):
+                return Group("browser", is_alone=True)
+            return Group(item.path, is_busy=_is_in(item.path, *BUSY) and not _is_in(item.path, WAITING))
+
+        config.pluginmanager.register(ForkedWorkers(workers, group_of, busy_workers=max(workers // 3, 1)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -85,5 +101,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def _priority(path: Path) -> int:
+    if _is_in(path, *MEASURED):
+        return -1
     paths = (path, *path.parents)
     return next((priority for priority, slow in enumerate(SLOWEST) if slow in paths), len(SLOWEST))
+
+
+def _is_in(path: Path, *folders: Path) -> bool:
+    return any(folder in path.parents for folder in folders)

@@ -95,7 +95,7 @@ def module_faults(module: Path, path: str) -> Iterator[str]:
         yield f"{path}:{exc.lineno} does not parse: {exc.msg}"
         return
     yield from docstring_faults(tree, path)
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from function_faults(node, path)
 
@@ -202,7 +202,7 @@ def _public_classes(text: str) -> Iterator[tuple[int, str]]:
 
 def _imports(text: str) -> Iterator[tuple[int, str]]:
     try:
-        nodes = list(ast.walk(ast.parse(text)))
+        nodes = list(_statements(ast.parse(text)))
     except SyntaxError:
         return
     for node in nodes:
@@ -210,6 +210,15 @@ def _imports(text: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
             yield node.lineno, node.module
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield all statements below a node, without their expressions, which are most of a module."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, name, ()):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from _statements(child)
 
 
 def _line_count(node: ast.stmt) -> int:

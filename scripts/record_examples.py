@@ -39,6 +39,7 @@ UNKNOWN = {
     "id": "srv_00000000000000000000000000",
     "serverId": "srv_00000000000000000000000000",
     "seriesId": "ser_00000000000000000000000000",
+    "webhookId": "wh_00000000000000000000000000",
     "actionId": "action_00000000000000000000000000",
     "mapId": "00000000-0000-4000-8000-000000000000",
     "externalMatchId": "unknown",
@@ -48,6 +49,7 @@ UNKNOWN = {
 WRONG_QUERIES = {
     "listServers": "?pageSize=0",
     "listCallbacks": "?state=lost",
+    "listDeliveries": "?state=lost",
     "listAudit": "?pageSize=0",
     "listSeries": "?status=over",
     "listServerSeries": "?page=0",
@@ -135,6 +137,7 @@ def shortened(value: Any) -> Any:
 def record(service: RecordedService) -> Recorder:
     """Play the matches and call every operation."""
     recorder = Recorder(service)
+    webhook_id = create_webhook(recorder)
     series, deathmatch = create_matches(recorder)
     in_progress = record_live_match(recorder, series)
     for server_id in (series, deathmatch):
@@ -146,6 +149,7 @@ def record(service: RecordedService) -> Recorder:
     record_history(recorder, series, deathmatch)
     record_streams(recorder, series)
     record_callbacks(recorder)
+    record_webhook(recorder, webhook_id)
     recorder.call("listAudit", "acts")
     record_errors(recorder, series)
     record_internal(recorder)
@@ -221,6 +225,60 @@ def record_actions(recorder: Recorder, server_id: str) -> None:
     recorder.call("getAction", "done", id=server_id, actionId=asked)
     recorder.call("listActions", "live", id=server_id)
     recorder.add_error(service.call("POST", path, {"type": "restore", "round": 30}))
+
+
+def create_webhook(recorder: Recorder) -> str:
+    """Create a webhook that gets all events of the matches; return its id."""
+    body = {"url": f"{recorder.service.proxy.url}/events", "events": ["*"]}
+    webhook_id: str = recorder.call("createWebhook", "all", body).json["id"]
+    return webhook_id
+
+
+def record_webhook(recorder: Recorder, webhook_id: str) -> None:
+    """Record what is done with a webhook, and what it sent of each type of event."""
+    service, events = recorder.service, recorder.service.proxy.events
+    wait_until(lambda: "match.ruled" in {one["type"] for one in events}, "the events have arrived")
+    recorder.call("listWebhooks", "webhooks")
+    recorder.call("getWebhook", "all", webhookId=webhook_id)
+    recorder.call("changeWebhook", "fewer", {"events": ["map.ended", "match.ended"]}, webhookId=webhook_id)
+    recorder.call("rotateWebhookSecret", "rotated", webhookId=webhook_id)
+    recorder.call("testWebhook", "test", webhookId=webhook_id)
+    wait_until(lambda: "webhook.test" in {one["type"] for one in events}, "the test has arrived")
+    path = f"/api/v1/webhooks/{webhook_id}/deliveries?state=delivered"
+    wait_until(lambda: service.call("GET", path).json["items"], "a delivery is recorded")
+    recorder.call("listDeliveries", "deliveries", query="?state=delivered", webhookId=webhook_id)
+    listed = service.call("GET", path).json["items"]
+    paused = next(one["id"] for one in listed if one["eventType"] == "match.live")
+    recorder.call("getDelivery", "delivered", webhookId=webhook_id, id=paused)
+    recorder.call("redeliverDelivery", "waiting", webhookId=webhook_id, id=paused)
+    recorder.call("redeliverDeliveries", "since", {"since": listed[-1]["createdAt"]}, webhookId=webhook_id)
+    recorder.call("deleteWebhook", "deleted", webhookId=webhook_id)
+    for body in events:
+        recorder.webhooks.setdefault(body["type"], {}).setdefault("event", shortened(body))
+    add_unplayed_events(recorder)
+
+
+def add_unplayed_events(recorder: Recorder) -> None:
+    """Add the events that no match of this script has, in the form of those that were sent."""
+    live, done = (recorder.webhooks[name]["event"] for name in ("match.live", "action.done"))
+    at, action = live["timestamp"], done["data"]
+    item = {"seq": 31, "timestamp": at, "roundNumber": 4}
+    detection: dict[str, Any] = {
+        "steamId": PLAYERS[0],
+        "name": "undertow",
+        "team": "team1",
+        "type": "Aimbot",
+        "weapon": "ak47",
+    }
+    detection |= {"reason": "snapped 87 degrees in one tick", "mapNumber": 1, "roundNumber": 4, "detectedAt": at}
+    for name, event, data in (
+        ("match.paused", live, {"type": "paused", **item, "by": "mp_pause_match", "calledBy": None}),
+        ("match.resumed", live, {"type": "unpaused", **item, "by": "mp_unpause_match"}),
+        ("anticheat.detected", live, detection),
+        ("action.failed", done, {**action, "state": "failed", "detail": "The match ended before this was done."}),
+        ("demo.available", live, {"state": "available"}),
+    ):
+        recorder.webhooks.setdefault(name, {}).setdefault("event", {**event, "type": name, "data": data})
 
 
 def record_results(recorder: Recorder, in_progress: Response) -> None:
@@ -414,6 +472,9 @@ def without_secrets(text: str, recorder: Recorder) -> str:
     text = text.replace(service.proxy.url, "https://caller.example")
     for found in recorder.operations["createMatch"]["responses"]["201"].values():
         text = text.replace(found["rconPassword"], "example-rcon-password")
+    for name in ("createWebhook", "rotateWebhookSecret"):
+        for found in (one for of in recorder.operations[name]["responses"].values() for one in of.values()):
+            text = text.replace(found.get("secret", "example-secret"), "example-secret")
     for one in service.proxy.received:
         if one.path.count("/") == 3:
             text = text.replace(one.path.rpartition("/")[2], "example-token")

@@ -55,6 +55,8 @@ class Proxy:
     def __init__(self, service_port: int) -> None:
         self.received: list[Received] = []
         self.callbacks: list[Any] = []
+        self.events: list[Any] = []
+        """What webhooks sent to `/events`."""
         self.may_answer = threading.Event()
         """While it is not set, callbacks get no answer."""
         self.may_answer.set()
@@ -89,6 +91,9 @@ def _handler(proxy: Proxy, service_port: int) -> type[BaseHTTPRequestHandler]:
             if self.path == "/callback":
                 proxy.callbacks.append(json.loads(body))
                 proxy.may_answer.wait(WAIT_S)
+                self._answer(204, b"", "")
+            elif self.path == "/events":
+                proxy.events.append(json.loads(body))
                 self._answer(204, b"", "")
             else:
                 self._forward("POST", body)

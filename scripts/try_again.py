@@ -38,23 +38,20 @@ def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
     return faults
 
 
-def failed_tests(caches: Sequence[Path]) -> list[str]:
-    """Return the tests that failed, from the cache folders of pytest runs; none if a run failed in another way.
+def failed_tests(cache: Path) -> list[str]:
+    """Return the tests that failed, from the cache folder of a pytest run; none if the run failed in another way.
 
-    The file `exit` in a folder has the exit code of the run: 1 if tests failed, and nothing else.
+    The file `exit` in the folder has the exit code of the run: 1 if tests failed, and nothing else.
     """
-    failed: list[str] = []
-    for cache in caches:
-        code, names = cache / "exit", cache / "v" / "cache" / "lastfailed"
-        if not names.is_file() or not code.is_file() or code.read_text("utf-8").strip() != "1":
-            return []
-        failed += json.loads(names.read_text("utf-8"))
-    return failed
+    code, names = cache / "exit", cache / "v" / "cache" / "lastfailed"
+    if not names.is_file() or not code.is_file() or code.read_text("utf-8").strip() != "1":
+        return []
+    return list(json.loads(names.read_text("utf-8")))
 
 
-def try_again(pytest: Sequence[str], caches: Sequence[Path], listed: Mapping[str, str]) -> int:
+def try_again(pytest: Sequence[str], cache: Path, listed: Mapping[str, str]) -> int:
     """Run the failed tests with this command; return 0 if all of them are listed and pass."""
-    failed = failed_tests(caches)
+    failed = failed_tests(cache)
     if not 0 < len(failed) <= MAX_TESTS:
         return 1
     print(f"{len(failed)} tests failed beside the others; trying them again, alone", flush=True)
@@ -69,10 +66,10 @@ def try_again(pytest: Sequence[str], caches: Sequence[Path], listed: Mapping[str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the list, or try the tests of these cache folders again."""
+    """Check the list, or try the tests of this cache folder again."""
     listed = read_list(LIST.read_text("utf-8"))
     if list(arguments) != ["--check"]:
-        return try_again([".venv/bin/pytest", "--quiet", "-n", "0"], [Path(folder) for folder in arguments], listed)
+        return try_again([".venv/bin/pytest", "--quiet", "-n", "0"], Path(*arguments), listed)
     faults = list_faults(listed, ROOT)
     for fault in faults:
         print(f"tests/unsteady.txt: {fault}")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from coverage import Coverage
@@ -20,12 +21,14 @@ MANY_CASES = ("hypothesis", "law")
 
 
 class BranchCoverage:
-    """A plugin of pytest that writes a JSON report of the tests it runs in this process."""
+    """A plugin of pytest that writes a JSON report of the tests in these folders, which one process runs."""
 
-    def __init__(self, report: str) -> None:
+    def __init__(self, report: str, folders: Sequence[Path]) -> None:
         self._report = report
-        folders = ["src/matchpod/core", "src/matchpod/cs2", "packages/cs2-protocol/src"]
-        self._coverage = Coverage(data_file=None, branch=True, source=folders)
+        self._folders = folders
+        self._has_run = False
+        sources = ["src/matchpod/core", "src/matchpod/cs2", "packages/cs2-protocol/src"]
+        self._coverage = Coverage(data_file=None, branch=True, source=sources)
         with self._coverage.collect():
             for package in PACKAGES:
                 folder = importlib.import_module(package).__path__
@@ -35,11 +38,14 @@ class BranchCoverage:
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
         """Trace the body of a test."""
-        if any(pyfuncitem.get_closest_marker(marker) for marker in MANY_CASES):
+        is_measured = any(folder in pyfuncitem.path.parents for folder in self._folders)
+        if not is_measured or any(pyfuncitem.get_closest_marker(marker) for marker in MANY_CASES):
             return (yield)
+        self._has_run = True
         with self._coverage.collect():
             return (yield)
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the report."""
-        self._coverage.json_report(outfile=self._report)
+    def pytest_unconfigure(self) -> None:
+        """Write the report in the process that has run the tests."""
+        if self._has_run:
+            self._coverage.json_report(outfile=self._report)

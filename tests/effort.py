@@ -16,7 +16,7 @@ __all__ = ["IS_SOAK", "examples", "register_profiles", "seeded_random", "seeds",
 
 _T = TypeVar("_T")
 
-_TEST_EXAMPLES = 25
+_TEST_EXAMPLES = 15
 """Examples of a property in `make test`, unless it says how many."""
 
 

@@ -1,7 +1,8 @@
 """Run tests in several processes that are forked when all tests are collected: each further one costs next to nothing.
 
 Workers of pytest-xdist import and collect all tests each, which takes seconds of CPU time per worker. Here a worker takes
-the next file whenever it has finished one, and sends its reports to the process that collected.
+the next group of tests whenever it has finished one, and sends its reports to the process that collected. Tests that only
+compute are left to workers of their own, which give way: they use the cores while others wait.
 """
 
 from __future__ import annotations
@@ -10,47 +11,78 @@ import gc
 import itertools
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from multiprocessing import connection, get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 FORK = get_context("fork")
 NUMBER_BYTES = 4
+GIVE_WAY = 10
+"""What is added to the niceness of workers for tests that only compute."""
+
+SHOWN_S = 0.5
+"""How long the fixtures of a test may take without being named among the slowest."""
+
+
+class Group(NamedTuple):
+    """Tests that run in one process, one after another."""
+
+    name: Hashable
+    is_busy: bool = False
+    """They compute, and wait for nothing."""
+    is_alone: bool = False
+    """Their process runs nothing else: what they start lasts as long as the process."""
+
+
+def by_file(item: pytest.Item) -> Group:
+    return Group(item.path)
 
 
 class ForkedWorkers:
     """A plugin of pytest that runs the collected tests in this many processes."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(
+        self, workers: int, group_of: Callable[[pytest.Item], Group] = by_file, *, busy_workers: int = 1
+    ) -> None:
         self._workers = workers
+        self._busy_workers = busy_workers
+        self._group_of = group_of
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run all tests; if a worker died, some have not run, so this is no run whose failures are tried again."""
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
-        files = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
-        queue, fill = os.pipe()
-        os.write(fill, b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in range(len(files))))
-        os.close(fill)
+        grouped = [(group, list(items)) for group, items in itertools.groupby(session.items, key=self._group_of)]
+        groups = [items for _, items in grouped]
+        numbers = range(len(grouped))
+        alone = [_queue([number]) for number in numbers if grouped[number][0].is_alone]
+        shared = [number for number in numbers if not grouped[number][0].is_alone]
+        waiting = _queue(number for number in shared if not grouped[number][0].is_busy)
+        busy = _queue(number for number in shared if grouped[number][0].is_busy)
+        queues: list[tuple[int, Sequence[int]]] = [(0, (queue,)) for queue in alone]
+        queues += [(0, (waiting, busy))] * self._workers
+        if any(group.is_busy for group, _ in grouped):
+            queues += [(GIVE_WAY, (busy,))] * self._busy_workers
         folder: Path = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         gc.collect()
         gc.freeze()  # a collection in a worker would copy all pages
         running: dict[connection.Connection, str] = {}
         processes = []
-        for number in range(self._workers):
+        for number, (niceness, own) in enumerate(queues):
             reader, writer = FORK.Pipe(duplex=False)
-            os.environ |= {"PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_WORKER_COUNT": str(self._workers)}
-            args = (session.config, _take_items(files, queue), writer, folder / f"gw{number}")
+            os.environ |= {"PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_WORKER_COUNT": str(len(queues))}
+            args = (session.config, _take_items(groups, own), writer, folder / f"gw{number}", niceness)
             process = FORK.Process(target=_work, args=(*args, [*running, reader]))
             process.start()
             writer.close()
             processes.append(process)
             running[reader] = ""
-        os.close(queue)
+        for queue in (*alone, waiting, busy):
+            os.close(queue)
         try:
             died = _receive(session.config, running)
         finally:
@@ -63,10 +95,19 @@ class ForkedWorkers:
         return True
 
 
-def _take_items(files: list[list[pytest.Item]], queue: int) -> Iterator[pytest.Item]:
-    """Yield the tests of the next file that no worker has taken, until there is none."""
-    while number := os.read(queue, NUMBER_BYTES):
-        yield from files[int.from_bytes(number, "big")]
+def _queue(numbers: Iterable[int]) -> int:
+    """Return a pipe from which each number is read by one process; it must have room for all."""
+    queue, fill = os.pipe()
+    os.write(fill, b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers))
+    os.close(fill)
+    return queue
+
+
+def _take_items(groups: list[list[pytest.Item]], queues: Sequence[int]) -> Iterator[pytest.Item]:
+    """Yield the tests of the next group that no worker has taken, until there is none in any of these queues."""
+    for queue in queues:
+        while number := os.read(queue, NUMBER_BYTES):
+            yield from groups[int.from_bytes(number, "big")]
 
 
 def _receive(config: pytest.Config, running: dict[connection.Connection, str]) -> list[str]:
@@ -105,6 +146,9 @@ class _Sender:
         self.send("start", (nodeid, location))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Send what is printed: not that the fixtures of a test were set up without any trouble, which is most reports."""
+        if report.when != "call" and report.passed and report.duration < SHOWN_S:
+            return
         values = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self.send("report", values)
 
@@ -114,9 +158,11 @@ def _work(
     items: Iterable[pytest.Item],
     writer: connection.Connection,
     folder: Path,
+    niceness: int,
     readers: Iterable[connection.Connection],
 ) -> None:
     """Run these tests in this process, with files of its own for what they print and for their temporary files."""
+    os.nice(niceness)
     for reader in readers:  # only the process that reads may have them open, so that others notice its end
         reader.close()
     config.pluginmanager.unregister(name="terminalreporter")

@@ -45,9 +45,9 @@ def keys(service: ConsoleService) -> Mapping[str, str]:
     }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A browser for this folder. Not for the whole session: its event loop would be in the way of asynchronous tests."""
+    """A browser. Its event loop would be in the way of asynchronous tests, so they run in other processes."""
     if chromium.executable() is None:
         pytest.skip(chromium.MISSING)
     with chromium.launched() as launched:

@@ -13,10 +13,12 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import CallbackRequest, Database, DatabaseUnavailableError, Delivery, Row, Statement, Value
 from matchpod.service.access.webhook_signature import new_secret
-from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS, CallbackDispatcher, DispatchLimits
+from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS, CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.callbacks.queue_dispatcher import DispatchLimits
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.webhooks.dispatcher import WebhookDispatcher
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
@@ -101,13 +103,15 @@ class World:
         self.wall_s: float | None = None
         self._polls = itertools.count(1)
 
-    def dispatcher(self, owner: str = "me", db: Database | None = None, **limits: float) -> CallbackDispatcher:
+    def dispatcher(
+        self, owner: str = "me", db: Database | None = None, *, retry_after_ms: int = RETRY_AFTER_MS, **limits: float
+    ) -> CallbackDispatcher:
         return CallbackDispatcher(
             db=db or self.db, clock=self.clock, vault=VAULT, sender=self.receivers, metrics=self.metrics,
             private_callbacks=self.private_callbacks,
             owner=owner, version="1.2",
             wall_s=lambda: self.clock.at_ms / 1000 if self.wall_s is None else self.wall_s,
-            limits=msgspec.convert(limits, DispatchLimits),
+            retry_after_ms=retry_after_ms, limits=msgspec.convert(limits, DispatchLimits),
         )  # fmt: skip
 
     async def add(
@@ -158,7 +162,7 @@ class World:
 
 
 @asynccontextmanager
-async def running(*dispatchers: CallbackDispatcher) -> AsyncIterator[None]:
+async def running(*dispatchers: CallbackDispatcher | WebhookDispatcher) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(one.run()) for one in dispatchers]
     try:
         yield

@@ -22,6 +22,7 @@ from matchpod.storage import organizations, outbox, rows
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from tests.contract import databases
+from tests.waiting import until
 
 harness = databases.sqlite_harness
 
@@ -31,27 +32,46 @@ PATIENCE_S = 60.0
 VAULT = KeyFileVault(b"k" * 32)
 
 
-class GoodReceiver(asyncio.Protocol):
-    """Answers 200 as soon as a request begins."""
+class Receiver(asyncio.Protocol):
+    """Accepts a connection, reads, and never answers."""
+
+    def __init__(self, connected: set[asyncio.Transport]) -> None:
+        self._connected = connected
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self.transport = transport
+        self._connected.add(transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._connected.discard(self.transport)
+
+
+class GoodReceiver(Receiver):
+    """Answers 200 as soon as a request begins."""
 
     def data_received(self, _: bytes) -> None:
-        self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
 @asynccontextmanager
-async def listening(protocol: type[asyncio.Protocol], count: int) -> AsyncIterator[list[str]]:
-    """Listen on a number of ports; yield a URL for each."""
-    loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(protocol, "127.0.0.1", 0, backlog=HANGING) for _ in range(count)]
+async def listening(protocol: type[Receiver], count: int) -> AsyncIterator[list[str]]:
+    """Listen on a number of ports; yield a URL for each. All connections are closed at the end."""
+    loop, connected = asyncio.get_running_loop(), set[asyncio.Transport]()
+
+    def accept() -> Receiver:
+        return protocol(connected)
+
+    servers = [await loop.create_server(accept, "127.0.0.1", 0, backlog=HANGING) for _ in range(count)]
     try:
         yield [f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/" for server in servers]
     finally:
         for server in servers:
             server.close()
+        # They would see that the other side has closed them, but on a slow machine the loop ends before that.
+        for transport in connected:
+            transport.abort()
+        await until(lambda: not connected)
 
 
 @asynccontextmanager
@@ -91,8 +111,7 @@ async def test_hanging_receivers_do_not_delay_others(db: Database, orgs: int, ho
     for number in range(orgs + 1):
         organization = Organization(id=f"org_{number}", name=f"{number}", webhook_secret=secret, created_at_ms=1)
         await organizations.create(db, organization)
-    # A plain protocol accepts, reads, and never answers.
-    async with listening(asyncio.Protocol, hosts) as hanging, listening(GoodReceiver, 1) as (good,):
+    async with listening(Receiver, hosts) as hanging, listening(GoodReceiver, 1) as (good,):
         callbacks = [
             callback(f"hanging_{number}", org_id=f"org_{number % orgs}", url=hanging[number % hosts])
             for number in range(HANGING)

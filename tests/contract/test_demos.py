@@ -55,6 +55,23 @@ async def test_server_whose_match_has_ended_drains_while_it_is_kept_for_demos(db
     assert await demos.count_draining(db) == {ROW.region: 1}
 
 
+async def test_recording_of_a_server_that_is_released_is_missing_at_last(db: Database) -> None:
+    await servers.create(db, server_row(ROW.id, phase=ServerPhase.RUNNING), idempotency=None)
+    await expect(db)
+    assert await demos.give_up_overdue(db, 99) == 0
+    await db.write([servers.mark_released(ROW.id, ROW.fence)])
+    assert await demos.give_up_overdue(db, 99) == 1
+    assert (await only(db)).reason is MissingReason.NOT_UPLOADED
+
+
+async def test_map_whose_upload_has_begun_is_not_expected_again(db: Database) -> None:
+    await demos.begin(db, of_map(), upload("u1"), 10)
+    await expect(db, now_ms=11)
+    assert (await only(db)).state is DemoState.UPLOADING
+    await expect(db, number=2, now_ms=12)
+    assert [row.map_number for row in await demos.of_server(db, ROW.id)] == [1, 2]
+
+
 async def test_expected_demo_is_uploaded(db: Database) -> None:
     await expect(db)
     await expect(db, now_ms=2)

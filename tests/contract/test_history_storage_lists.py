@@ -120,7 +120,7 @@ async def test_pages_of_maps_are_complete_for_every_filter(db: Database) -> None
     matches = played_matches(1)
     await store(db, matches)
     filters = itertools.product([NEVER_DEEP, 0], STATUSES, NAMES, TIMES)
-    for deep_offset, status, name, (from_ms, before_ms) in some_of(filters, 120):
+    for deep_offset, status, name, (from_ms, before_ms) in some_of(filters, 60):
         query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
         assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
 
@@ -146,7 +146,7 @@ async def test_pages_by_label_have_only_the_maps_and_series_of_labeled_matches(d
         else:
             await db.write(server_labels.insert(org_id, server_id, rng.randrange(5), {"event": "semi"}))
     filters = itertools.product(STATUSES, NAMES, TIMES, ((label,), (label, Label("table", "1"))), (None, "srv_3"))
-    for status, name, (from_ms, before_ms), labels, server_id_or_all in some_of(filters, 120):
+    for status, name, (from_ms, before_ms), labels, server_id_or_all in some_of(filters, 60):
         query = ListQuery(
             status=status,
             map_name=name,

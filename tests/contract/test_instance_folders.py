@@ -26,9 +26,10 @@ from matchpod.service.runner.machine_faults import is_machine_fault
 from tests.contract import fleet_servers
 from tests.contract.fleet_servers import order, process_fleet, recorded_pid, running_pids
 from tests.contract.simulator_process import PASSWORD, free_ports
+from tests.effort import sized
 from tests.waiting import until
 
-SERVERS = 20
+SERVERS = sized(5, 20)
 OWNER = "mp-1"
 FD_SETSIZE = 1024
 """How many descriptors select() knows."""

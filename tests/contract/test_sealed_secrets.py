@@ -14,6 +14,8 @@ from matchpod.storage import organizations, sealed_secrets, servers
 from matchpod.storage.sealed_secrets import Resealed
 from tests.contract import databases
 from tests.contract.ended_matches import store_match
+from tests.contract.webhook_world import World as WebhookWorld
+from tests.contract.webhook_world import principal
 from tests.vaults import VAULT
 
 harness = databases.harness
@@ -64,18 +66,21 @@ async def store_secrets(db: Database) -> None:
     auth, rcon, password = (VAULT.seal(name) for name in ("auth", "rcon", "password"))
     store = partial(store_match, db, callback_auth=auth, rcon_password=rcon, server_password=password)
     await store("srv_open", phase=ServerPhase.RUNNING)
+    webhook = await WebhookWorld(db).add()
+    await WebhookWorld(db).webhooks.rotate_secret(principal(), webhook.id)
     await store("srv_ended", entries=10)
 
 
 async def test_every_stored_secret_gets_the_new_key_and_nothing_else_changes(db: Database) -> None:
     await store_secrets(db)
     before, secrets = await contents(db), await count(db, VAULT)
-    assert secrets == 2 + 5 + 1, "of the organization, of the open match, of the callback"
+    assert secrets == 2 + 5 + 1 + 3, "of the organization, of the open match, of the callback, of the webhook"
     done = await sealed_secrets.reseal_all(db, BOTH.reseal)
     assert {table: numbers.changed for table, numbers in done.items()} == {
         "organizations": 2,
         "servers": 5,
         "callbacks": 1,
+        "webhooks": 3,
     }
     assert (await count(db, VAULT), await count(db, NEW)) == (0, secrets)
     assert await contents(db) == before

@@ -141,7 +141,7 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
         (None, "cup", (first,)),
     ]
     filters = itertools.product(statuses, times, kinds)
-    for (status, phase), (from_ms, before_ms), (region, external_id, labels) in some_of(filters, 120):
+    for (status, phase), (from_ms, before_ms), (region, external_id, labels) in some_of(filters, 60):
         query = MatchListQuery(
             page_size=7,
             status=status,

@@ -7,11 +7,10 @@ the name of its file.
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,8 @@ VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 NAMES = tuple(file.name.removesuffix("-values.yaml") for file in VALUES)
 ALL_NAMES = (*NAMES, *MORE_VALUES)
 KUBERNETES = ("1.34.0", "1.35.0", "1.36.0")
-RENDERED = [
-    pytest.param(version, marks=[pytest.mark.soak] * (platform.machine() != "x86_64" and version != KUBERNETES[-1]))
-    for version in KUBERNETES
-]
-"""Versions to render for. Where helm is emulated, one is enough: no template depends on the version."""
+RENDERED = [pytest.param(version, marks=[pytest.mark.soak] * (version != KUBERNETES[-1])) for version in KUBERNETES]
+"""Versions to render for. In `make test` one is enough: no template depends on the version."""
 RELEASE = "matchpod"
 NAMESPACE = "matchpod"
 
@@ -50,6 +46,8 @@ groups:
 """Alerts and a board in place of the real ones, which have tests of their own."""
 
 Object = dict[str, Any]
+load_all = partial(yaml.load_all, Loader=yaml.CSafeLoader)
+"""Ten times as fast as `yaml.safe_load_all`."""
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z-]+)/templates/", re.MULTILINE)
 
 
@@ -85,7 +83,7 @@ def render(folder: Path, version: str) -> dict[str, list[Object]]:
     objects: dict[str, list[Object]] = {name: [] for name in ALL_NAMES}
     for part in re.split(r"^---$", done.stdout, flags=re.MULTILINE):
         if source := _SOURCE.search(part):
-            objects[source[1]] += [one for one in yaml.safe_load_all(part) if one]
+            objects[source[1]] += [one for one in load_all(part) if one]
     return objects
 
 

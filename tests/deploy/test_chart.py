@@ -35,6 +35,7 @@ from tests.deploy.rendered_chart import (
     Object,
     enclosing_chart,
     helm,
+    load_all,
     render,
 )
 from tests.deploy.tools import find_wheel
@@ -365,7 +366,7 @@ def test_migration_is_a_hook_before_the_pods_and_needs_nothing_of_the_release(
 
 
 def test_rights_are_those_of_the_example_in_the_namespaces_of_fleets_only(rendered: dict[str, list[Object]]) -> None:
-    example = list(yaml.safe_load_all((ROOT / "deploy/examples/rbac.yaml").read_text()))
+    example = list(load_all((ROOT / "deploy/examples/rbac.yaml").read_text()))
     (expected,) = [one["rules"] for one in example if one["kind"] == "Role"]
     for name in NAMES:
         roles = kinds(rendered[name], "Role")

@@ -11,7 +11,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,18 +26,14 @@ from tests.e2e.service.running_service import wait_until
 CALL_S = 120.0
 
 
-@pytest.fixture(autouse=True)
-def _no_server_left(tmp_path: Path) -> Iterator[None]:
-    yield
-    end_servers(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
-    """A service for tests that leave it as it is."""
-    with serving(tmp_path_factory.mktemp("shared")) as service:
+    """A service in its first run, with one server at the speed of a real game."""
+    folder = tmp_path_factory.mktemp("shared")
+    with serving(folder, config=one_region(folder, speed=1)) as service:
         assert service.url
         yield service
+    end_servers(folder)
 
 
 def create(service: ServeProcess, key: str, *, cvars: str = "", **fields: object) -> dict[str, object]:
@@ -70,19 +65,13 @@ def get_server(service: ServeProcess, key: str, server_id: object) -> dict[str, 
     return found
 
 
+def cancel(service: ServeProcess, server_id: object) -> None:
+    url = f"{service.url}/api/v1/servers/{server_id}/cancel"
+    assert httpx.post(url, headers=authorization(service.key), timeout=CALL_S).is_success
+
+
 def authorization(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
-
-
-def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path) -> None:
-    with serving(tmp_path, stop_grace_s="60") as service:
-        key = service.key
-        service.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: httpx.get(f"{service.url}/readyz", timeout=CALL_S).status_code == 503, "it is not ready")
-        listed = httpx.get(f"{service.url}/api/v1/cs2/matches", headers=authorization(key), timeout=CALL_S)
-        assert listed.status_code == 200
-        assert service.process.poll() is None
-        service.process.kill()
 
 
 def test_systemd_is_told_when_the_service_is_ready_alive_and_stopping(
@@ -106,7 +95,9 @@ def test_systemd_is_told_when_the_service_is_ready_alive_and_stopping(
 # --- starting -------------------------------------------------------------------------------------------------------
 
 
-def test_key_is_written_to_a_private_file_only_at_the_first_start(tmp_path: Path) -> None:
+def test_key_is_written_to_a_private_file_only_at_the_first_start_and_an_interrupt_stops_cleanly(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path) as first:
         key = first.key
         file = tmp_path / "data" / KEY_FILE
@@ -117,8 +108,11 @@ def test_key_is_written_to_a_private_file_only_at_the_first_start(tmp_path: Path
         assert key not in first.out + first.err
         response = httpx.get(f"{first.url}/api/v1/servers/srv_none", headers=authorization(key))
         assert response.status_code == 404
-        assert first.stop() == 0
         file.unlink()
+        with httpx.Client() as client:
+            assert client.get(f"{first.url}/readyz").status_code == 200  # the connection stays open
+            assert first.stop(signal.SIGINT) == 0
+        assert [record["message"] for record in first.records()][-2:] == ["stopping", "stopped"]
     with serving(tmp_path) as second:
         assert httpx.get(f"{second.url}/readyz").status_code == 200
         assert second.out == ""
@@ -140,20 +134,18 @@ def test_key_is_printed_on_a_terminal_and_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands use curl")
-def test_commands_printed_at_the_first_start_work(tmp_path: Path) -> None:
-    with serving(tmp_path, config=one_region(tmp_path)) as service:
-        assert service.key
-        shown = (tmp_path / "data" / KEY_FILE).read_text()
-        assert service.url in shown
-        lines = [line.strip() for line in shown.splitlines() if re.match(" +(curl|SERVER=)", line)]
-        script = "; echo; ".join(lines)
-        done = subprocess.run(script, shell=True, capture_output=True, timeout=CALL_S, check=True)
-        created, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
-        assert created["status"] == "allocating"
-        assert by_external_id["externalMatchId"] == EXTERNAL_ID
-        assert by_external_id["serverId"] == server["serverId"] == created["serverId"]
-        assert matchpod(tmp_path, "match", "cancel", created["serverId"]).returncode == 0
-        wait_until(lambda: _slots(service) == 0, "the server is released")
+def test_commands_printed_at_the_first_start_work(shared: ServeProcess) -> None:
+    shown = (shared.folder / "data" / KEY_FILE).read_text()
+    assert shared.url in shown
+    lines = [line.strip() for line in shown.splitlines() if re.match(" +(curl|SERVER=)", line)]
+    script = "; echo; ".join(lines)
+    done = subprocess.run(script, shell=True, capture_output=True, timeout=CALL_S, check=True)
+    created, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
+    assert created["status"] == "allocating"
+    assert by_external_id["externalMatchId"] == EXTERNAL_ID
+    assert by_external_id["serverId"] == server["serverId"] == created["serverId"]
+    cancel(shared, created["serverId"])
+    wait_until(lambda: _slots(shared) == 0, "the server is released")
 
 
 def _slots(service: ServeProcess) -> int:
@@ -178,53 +170,34 @@ def test_connection_stays_usable_after_large_posts_with_an_unknown_token(shared:
         assert client.get("/readyz").status_code == 200
 
 
-# --- stopping -------------------------------------------------------------------------------------------------------
+def test_lock_file_contains_the_process_id(shared: ServeProcess) -> None:
+    assert (shared.folder / "data" / "matchpod.lock").read_text() == f"{shared.process.pid}{os.linesep}"
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.soak), signal.SIGINT])
-def test_signal_stops_the_service_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path) as service, httpx.Client() as client:
-        assert client.get(f"{service.url}/readyz").status_code == 200  # the connection stays open
-        started = time.monotonic()
-        assert service.stop(number) == 0
-        assert time.monotonic() - started < 100
-        messages = [record["message"] for record in service.records()]
-        assert messages[-2:] == ["stopping", "stopped"]
-
-
-def test_second_signal_ends_the_service_at_once(tmp_path: Path) -> None:
-    with CallbackReceiver() as receiver, serving(tmp_path, config=one_region(tmp_path)) as service:
-        created = create(service, service.key, callbackUrl=receiver.configure("/", "hang"))
-        httpx.post(f"{service.url}/api/v1/servers/{created['serverId']}/cancel", headers=authorization(service.key))
-        receiver.wait_for("/")  # the callback is in progress and gets no response
-        service.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: "stopping" in service.err, "it stops", within_s=120)
-        assert service.stop() == -signal.SIGTERM
-
-
-# --- restarting -----------------------------------------------------------------------------------------------------
-
-
-# --- operator commands ----------------------------------------------------------------------------------------------
-
-
-def test_operator_lists_shows_and_cancels_a_match(tmp_path: Path) -> None:
-    with CallbackReceiver() as receiver, serving(tmp_path, config=one_region(tmp_path, speed=1)) as service:
-        url = receiver.url("/")
-        server_id = str(create(service, service.key, callbackUrl=url, externalMatchId="mine")["serverId"])
-        listed = matchpod(tmp_path, "match", "list").stdout
+def test_operator_lists_shows_and_cancels_a_match(shared: ServeProcess) -> None:
+    with CallbackReceiver() as receiver:
+        created = create(shared, shared.key, callbackUrl=receiver.url("/"), externalMatchId="mine")
+        server_id = str(created["serverId"])
+        listed = matchpod(shared.folder, "match", "list").stdout
         assert server_id in listed
         assert "mine" in listed
-        canceled = matchpod(tmp_path, "match", "cancel", server_id)
+        canceled = matchpod(shared.folder, "match", "cancel", server_id)
         assert (canceled.returncode, canceled.stderr) == (0, "")
         (received,) = receiver.wait_for("/")
         assert (received.json["eventType"], received.json["reason"]) == ("match_canceled", "canceled_by_operator")
-        wait_until(lambda: _slots(service) == 0, "the server is released")
-        shown = json.loads(matchpod(tmp_path, "match", "show", server_id, "--json").stdout)
+        wait_until(lambda: _slots(shared) == 0, "the server is released")
+        shown = json.loads(matchpod(shared.folder, "match", "show", server_id, "--json").stdout)
         assert shown["server"]["status"] == "stopped"
         assert shown["server"]["reason"] == "canceled_by_operator"
         assert [one["status"] for one in shown["callback"]["attempts"]] == [200]
 
 
-def test_lock_file_contains_the_process_id(shared: ServeProcess) -> None:
-    assert (shared.folder / "data" / "matchpod.lock").read_text() == f"{shared.process.pid}{os.linesep}"
+def test_second_signal_ends_the_service_at_once(shared: ServeProcess) -> None:
+    """The last test: it ends the service of the others."""
+    with CallbackReceiver() as receiver:
+        created = create(shared, shared.key, callbackUrl=receiver.configure("/", "hang"))
+        cancel(shared, created["serverId"])
+        receiver.wait_for("/")  # the callback is in progress and gets no response
+        shared.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in shared.err, "it stops", within_s=120)
+        assert shared.stop() == -signal.SIGTERM

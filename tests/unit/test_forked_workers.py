@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked_workers import GIVE_WAY
 
 RUN = (
     "import sys, pytest; from tests.forked_workers import ForkedWorkers; "
@@ -34,6 +37,32 @@ import os
 def test_dies():
     os._exit(0)
 """
+
+GROUPED_RUN = (
+    "import sys, pytest; from tests.forked_workers import ForkedWorkers, Group; "
+    "of = lambda item: Group(item.path, is_busy='busy' in item.name, is_alone='alone' in item.name); "
+    "sys.exit(pytest.main(['-n', '0', '-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(0, of)]))"
+)
+GROUPED = """
+import os, pathlib
+
+def test_{name}():
+    with (pathlib.Path(__file__).parent / "ran").open("a") as ran:
+        ran.write(f"{{os.getpid()}} {{os.nice(0)}} ")
+"""
+
+
+def test_group_may_have_its_own_process_and_tests_that_compute_give_way(tmp_path: Path) -> None:
+    for name in ("busy", "alone"):
+        (tmp_path / f"test_{name}.py").write_text(GROUPED.format(name=name))
+    command = [sys.executable, "-c", GROUPED_RUN, "-q", f"--basetemp={tmp_path / 'temporary'}"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    ran = (tmp_path / "ran").read_text().split()
+    assert ran[0] != ran[2]
+    assert abs(int(ran[1]) - int(ran[3])) == min(GIVE_WAY, 19 - os.nice(0))
 
 
 def test_all_reports_arrive_and_a_process_that_dies_is_named_by_its_test(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from matchpod.cli import create_app
 from matchpod.core.secrets import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.access.organizations import CACHE_MS
-from matchpod.service.callbacks.dispatcher import MAX_PER_HOST
+from matchpod.service.callbacks.queue_dispatcher import MAX_PER_HOST
 from matchpod.service.fair_turns import CHANGES, MAX_WAIT_S, MAX_WAITING, OF_KEY, OF_KEY_SHARED
 from matchpod.service.ingest import budget
 from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE

@@ -25,17 +25,17 @@ def cache(folder: Path, *failed: str, code: int = 1) -> Path:
 def test_test_that_passes_alone_fails_the_run_unless_it_is_listed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    caches = [cache(tmp_path / "one", "a.py::b[1 - 2]"), cache(tmp_path / "two", "c")]
+    found = cache(tmp_path, "a.py::b[1 - 2]", "c")
     listed = {"c": "two processes", "a.py::b[1 - 2]": "a slow disk"}
-    assert try_again.try_again(PASS, caches, listed) == 0
+    assert try_again.try_again(PASS, found, listed) == 0
     assert "unsteady: a.py::b[1 - 2] # a slow disk\n" in capfd.readouterr().out
     del listed["c"]
-    assert try_again.try_again(PASS, caches, listed) == 1
+    assert try_again.try_again(PASS, found, listed) == 1
     assert capfd.readouterr().out.endswith("tests/unsteady.txt:\nc # what is known of the cause\n")
 
 
 def test_fault_stays_a_fault(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert try_again.try_again(FAIL, [cache(tmp_path / "one", "a", "b")], {"a": "?", "b": "?"}) == 1
+    assert try_again.try_again(FAIL, cache(tmp_path, "a", "b"), {"a": "?", "b": "?"}) == 1
     assert "unsteady" not in capfd.readouterr().out
 
 
@@ -53,15 +53,13 @@ def test_list_names_tests_that_exist_with_a_cause(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [0, try_again.MAX_TESTS + 1])
 def test_many_failures_and_those_of_no_test_are_final(tmp_path: Path, number: int) -> None:
-    assert try_again.try_again(PASS, [cache(tmp_path / "one", *(f"t{one}" for one in range(number)))], LISTED) == 1
+    assert try_again.try_again(PASS, cache(tmp_path, *(f"t{one}" for one in range(number))), LISTED) == 1
 
 
 @pytest.mark.parametrize("code", [2, 3, 4, 5])
 def test_run_that_failed_in_another_way_is_final(tmp_path: Path, code: int) -> None:
-    assert (
-        try_again.try_again(PASS, [cache(tmp_path / "one", "a"), cache(tmp_path / "two", "b", code=code)], LISTED) == 1
-    )
+    assert try_again.try_again(PASS, cache(tmp_path, "a", code=code), LISTED) == 1
 
 
 def test_run_that_left_no_exit_code_is_final(tmp_path: Path) -> None:
-    assert try_again.try_again(PASS, [cache(tmp_path / "one", "a"), tmp_path / "killed"], LISTED) == 1
+    assert try_again.try_again(PASS, tmp_path / "killed", LISTED) == 1

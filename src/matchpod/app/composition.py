@@ -27,6 +27,7 @@ from matchpod.app.measurement import RegionMeter, measure
 from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
+from matchpod.app.webhooks import WebhookParts, compose_webhooks
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.page_updates import Broadcasts
 from matchpod.console.routes import endpoints as console_endpoints
@@ -56,7 +57,6 @@ from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.demos import Demos
-from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.region_checks.requests import RegionChecks
 from matchpod.service.region_checks.runs import CheckRuns
@@ -92,11 +92,22 @@ Trials = SecretTrials | None
 _log = logging.getLogger(__name__)
 
 
+class _Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What several services use."""
+
+    disk: DiskSpace
+    remote: RemoteMatches
+    readiness: Readiness
+    checks: CheckRuns
+    webhooks: WebhookParts
+
+
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
+    webhooks: WebhookParts
     upkeep: Upkeep
     console: ConsoleDeps
     sender: CallbackSender
@@ -148,67 +159,67 @@ def compose(
     """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    proxy = settings.callback_proxy
     urls = IngestUrls(ingest_base, settings.log_urls, demo_base=upload_base, demos_of_regions=settings.upload_urls)
-    sender = HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
+    sender = _sender(settings)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, urls=urls)
     disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    checks = _compose_checks(deps)
-    services = _compose_services(
-        resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness, checks=checks
+    webhooks = compose_webhooks(
+        resources, deps, dispatcher.private_callbacks, sender=_sender(settings), remote=remote, owner=owner
     )
+    shared = _Shared(disk=disk, remote=remote, readiness=readiness, checks=_compose_checks(deps), webhooks=webhooks)
+    services = _compose_services(resources, deps, dispatcher, supervisor, shared=shared)
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
         console=console,
         supervisor=supervisor,
         dispatcher=dispatcher,
+        webhooks=webhooks,
         upkeep=_compose_upkeep(resources, deps, readiness=readiness, disk=disk, sessions=console.sessions),
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
-        region_checks=checks,
+        region_checks=shared.checks,
         web=web,
         ops=ops,
     )
 
 
 def _compose_services(
-    resources: Resources,
-    deps: Deps,
-    dispatcher: CallbackDispatcher,
-    supervisor: Supervisor,
-    *,
-    disk: DiskSpace,
-    remote: RemoteMatches,
-    readiness: Readiness,
-    checks: CheckRuns,
+    resources: Resources, deps: Deps, dispatcher: CallbackDispatcher, supervisor: Supervisor, *, shared: _Shared
 ) -> Services:
     """Return what handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
-    audit, history = Audit(db=db, clock=clock), History(db=db, live=deps.live, remote=remote)
+    audit = Audit(db=db, clock=clock)
     return Services(
         access=_compose_access(resources, audit, deps.metrics),
         audit=audit,
         actions=Actions(
-            db=db, clock=clock, live=deps.live, remote=remote, requests=ActionRequests(db, clock, audit, live=deps.live)
+            db=db,
+            clock=clock,
+            live=deps.live,
+            remote=shared.remote,
+            requests=ActionRequests(db, clock, audit, live=deps.live),
         ),
-        matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
+        matches=_compose_matches(
+            resources, deps, audit, supervisor, dispatcher=dispatcher, remote=shared.remote, disk=shared.disk
+        ),
         rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
-        history=history,
-        demos=Demos(db=db, history=history, storage=resources.demo_storage),
+        webhooks=shared.webhooks.management,
+        history=shared.webhooks.history,
+        demos=Demos(db=db, history=shared.webhooks.history, storage=resources.demo_storage),
         records=MatchRecords(db=db),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
-        region_checks=_compose_requests(deps, audit, checks),
+        region_checks=_compose_requests(deps, audit, shared.checks),
         metrics=deps.metrics.registry,
-        readiness=readiness,
+        readiness=shared.readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
@@ -431,6 +442,11 @@ def _compose_dispatcher(
         version=version,
         spans=spans,
     )
+
+
+def _sender(settings: Settings) -> HttpCallbackSender:
+    proxy = settings.callback_proxy
+    return HttpCallbackSender(proxy=None if proxy is None else read_proxy(proxy.reveal()))
 
 
 def _regions_of(resources: Resources, consoles: Consoles, metrics: Metrics) -> Regions:

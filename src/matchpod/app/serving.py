@@ -344,6 +344,9 @@ class ServiceProcess:
             jobs |= {
                 "supervisor": self._service.supervisor.run,
                 "outbox": self._service.dispatcher.run,
+                "webhooks": self._service.webhooks.dispatcher.run,
+                "webhook events": self._service.webhooks.feed.run,
+                "attention": self._service.webhooks.attention.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
                 REGION_CHECKS: self._service.region_checks.run,
@@ -371,7 +374,10 @@ class ServiceProcess:
             limit_s = drain_matches_s(len(supervisor))
             matches = asyncio.create_task(_stop_part("matches", supervisor.drain(), limit_s))
             await asyncio.wait({matches}, timeout=DRAIN_MATCHES_S)
-            callbacks = asyncio.create_task(self._service.dispatcher.drain(DRAIN_CALLBACKS_S))
+            callbacks = asyncio.gather(
+                self._service.dispatcher.drain(DRAIN_CALLBACKS_S),
+                self._service.webhooks.dispatcher.drain(DRAIN_CALLBACKS_S),
+            )
         await asyncio.sleep(self._grace_s)
         if matches is not None:
             await matches
@@ -516,6 +522,7 @@ async def _check_fleets(service: Service, known: Sequence[str]) -> None:
 async def _close(service: Service) -> None:
     await asyncio.to_thread(service.deps.spans.close)
     await service.sender.close()
+    await service.webhooks.sender.close()
     for region in service.regions.all():
         await region.fleet.close()
 

@@ -20,7 +20,8 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention, prune, prune_demos
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import compaction, demos, outbox, servers, waiting_matches
+from matchpod.storage import compaction, demos, outbox, servers, waiting_matches, webhooks
+from matchpod.storage.webhook_deliveries import WEBHOOKS
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -150,6 +151,10 @@ class Upkeep:
         metrics.callbacks_waiting.set(waiting.number)
         await self._set_demo_gauges(now_ms)
         metrics.oldest_callback_s.set(max(0, now_ms - (waiting.oldest_ms or now_ms)) / 1000)
+        deliveries = await outbox.count_waiting(self._db, WEBHOOKS)
+        metrics.webhooks_waiting.set(deliveries.number)
+        metrics.oldest_webhook_s.set(max(0, now_ms - (deliveries.oldest_ms or now_ms)) / 1000)
+        metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
         """Give up demos that are overdue, and those whose upload process is gone, and count the others."""

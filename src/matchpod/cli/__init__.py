@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "regions": "regions:app",
     "match": "matches:app",
     "callbacks": "callbacks:app",
+    "webhooks": "webhooks:app",
     "audit": "audit:audit",
     "recompute": "recomputing:recompute",
     "prune": "pruning:prune",

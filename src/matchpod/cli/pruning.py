@@ -80,6 +80,10 @@ def _print_report(report: _Report, *, dry_run: bool) -> None:
             f"events of organizations' streams older than {_days(min(STREAM_DAYS, retention.event_days))}",
             pruned.organization_events,
         ),
+        (
+            f"deliveries of webhooks older than {_days(min(STREAM_DAYS, retention.event_days))}",
+            pruned.webhook_deliveries,
+        ),
         (f"files of demos older than {_days(retention.demo_days)}", report.demos),
         (f"entries of the audit log older than {_days(AUDIT_DAYS)}", pruned.audit_entries),
         ("idempotency keys older than 1 day", pruned.idempotency_keys),

@@ -13,6 +13,7 @@ from matchpod.service.access.audit import Action, AuditItem, Target, begun_with
 _PAGES: Final = {
     Target.MATCH: "/console/matches/",
     Target.CALLBACK: "/console/deliveries/",
+    Target.WEBHOOK: "/console/webhooks/",
     Target.KEY: "/console/access#",
     Target.REGION: "/console/regions#",
 }

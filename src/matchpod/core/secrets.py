@@ -41,6 +41,17 @@ def mask_url(url: str) -> str:
     return f"{scheme}{slashes}{masked}{slash}{path}{question_mark}{hidden}"
 
 
+def mask_last_part(url: str) -> str:
+    """The same, with the last part of the path hidden: for receivers whose path is their secret."""
+    masked = mask_url(url)
+    address, question_mark, query = masked.partition("?")
+    scheme, slashes, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    *parts, last = path.rstrip("/").split("/")
+    hidden = "/".join([*parts, HIDDEN if last else ""])
+    return f"{scheme}{slashes}{authority}{slash}{hidden}{question_mark}{query}"
+
+
 def _mask_part(part: str) -> str:
     name, equals, value = part.partition("=")
     if not equals:

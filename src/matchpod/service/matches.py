@@ -37,7 +37,6 @@ from matchpod.service.at_once import result_at_once
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.cancellation import Cancellation
-from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.rows import initial_history
 from matchpod.service.identity import identifiers
 from matchpod.service.identity.identifiers import server_name
@@ -48,7 +47,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.reading import match_head
 from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
-from matchpod.service.reading.endings import build_ending, ending_of
+from matchpod.service.reading.endings import ending_of, match_of
 from matchpod.service.reading.server_lists import ServersPage, server_items
 from matchpod.service.regions.regions import Regions
 from matchpod.service.request_keys import check_key, earlier_use, key_conflict, used_key
@@ -240,11 +239,7 @@ class Matches:
             if await servers.external_id_exists(self._db, external_id):
                 raise errors.ForbiddenError("The match with this externalMatchId belongs to another organization.")
             raise errors.NotFoundError("There is no match with this externalMatchId.")
-        outcome = await outbox.outcome_of(self._db, row.id) if row.has_ended else None
-        if outcome is None:
-            return match_head.match_view(row, result=None)
-        ending = build_ending(row, outcome.callback_body if outcome.result is None else None)
-        return match_head.match_view(row, result=outcome.result if outcome.kind == MATCH_OVER else None, ending=ending)
+        return await match_of(self._db, row)
 
     # --- creation -------------------------------------------------------------------------------------------------
 

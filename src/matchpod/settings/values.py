@@ -296,6 +296,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "Each process counts separately.",
         default=1_000,
     )
+    max_webhooks: int = setting(
+        rules.whole_number(0, 100),
+        "Webhooks that one organization may have; another one gets status 429.",
+        default=10,
+    )
     min_free_disk_mb: int | None = setting(
         rules.whole_number(1, 1_000_000_000, off="off"),
         "Free disk space in MiB below which new matches get status 503, on the file system of an SQLite "

@@ -79,20 +79,28 @@ class UploaderBusyError(Exception):
 
 
 def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
-    """Record that the server of a match records a map that went live. Repeating it changes nothing."""
-    demo = DemoRow(
-        id=f"{map_id}.{row.attempt}",
-        org_id=row.org_id,
-        server_id=row.id,
-        map_id=map_id,
-        map_number=map_number,
-        attempt=row.attempt,
-        token_hash=row.report_token_hash,
-        state=DemoState.RECORDING,
-        created_at_ms=now_ms,
+    """Record that the server of a match records a map that went live, unless it has already begun to upload it.
+
+    Repeating it changes nothing.
+    """
+    values: dict[str, tuple[str, Value]] = {
+        "id": ("TEXT", f"{map_id}.{row.attempt}"),
+        "org_id": ("TEXT", row.org_id),
+        "server_id": ("TEXT", row.id),
+        "map_id": ("TEXT", map_id),
+        "map_number": ("BIGINT", map_number),
+        "attempt": ("TEXT", row.attempt),
+        "token_hash": ("TEXT", row.report_token_hash),
+        "state": ("TEXT", DemoState.RECORDING.value),
+        "created_at_ms": ("BIGINT", now_ms),
+    }
+    casts = ", ".join(f"CAST(:{name} AS {kind})" for name, (kind, _) in values.items())
+    return Statement(
+        f"INSERT INTO demos ({', '.join(values)}) SELECT {casts}"
+        " WHERE NOT EXISTS (SELECT 1 FROM demos WHERE map_id = :map_id AND attempt = :attempt)"
+        " ON CONFLICT (id) DO NOTHING",
+        {name: value for name, (_, value) in values.items()},
     )
-    inserted = rows.insert("demos", demo)
-    return msgspec.structs.replace(inserted, sql=f"{inserted.sql} ON CONFLICT (id) DO NOTHING")
 
 
 def await_upload(map_id: str, until_ms: int) -> Statement:
@@ -264,7 +272,9 @@ async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int)
 
 async def give_up_overdue(db: Database, now_ms: int) -> int:
     """Record that recordings are missing that were not uploaded in time; return how many."""
-    overdue = f"state = '{DemoState.RECORDING}' AND due_ms <= :now_ms"
+    # An earlier version releases the server of a match that it took over without giving up its demos.
+    is_released = "EXISTS (SELECT 1 FROM servers WHERE servers.id = demos.server_id AND servers.phase = 'released')"
+    overdue = f"state = '{DemoState.RECORDING}' AND (due_ms <= :now_ms OR {is_released})"
     if not await rows.read_number(db, f"SELECT COUNT(*) FROM demos WHERE {overdue}", {"now_ms": now_ms}):
         return 0
     sql = (

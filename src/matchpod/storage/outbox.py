@@ -1,17 +1,15 @@
-"""Store match outcomes and their callbacks, both written in one transaction.
+"""Store match outcomes and their callbacks, both written in one transaction; the queues of what is delivered.
 
-The result of a match is in its outcome, the body of its callback in the callback. After a while it is stored there
-without the result (`compaction`), and the functions here that return callbacks insert it again.
-
-A callback is claimed under a lease, sent, and the attempt recorded afterwards: if the process crashes in between,
-the callback is sent again with the same id and the same bytes. How often that happens is limited by the claim: it
-counts attempts that are not recorded yet, and postpones the next one in case this one is not recorded either.
+The result of a match is in its outcome, not in its callback once that was compacted; functions that return callbacks
+insert it again. Callbacks and deliveries of webhooks are in a queue each. A row is claimed under a lease, sent, and the
+attempt recorded afterwards: after a crash in between, it is sent again with the same id and the same bytes. How often
+is limited by the claim: it counts attempts that are not recorded yet, and postpones the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -75,8 +73,21 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts that were begun and not recorded: the current one, and those during which a process died."""
 
 
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """A table with what is delivered: all have the columns of `CallbackRow` that say when, and under which lease."""
+
+    table: str
+    receiver: str
+    """The column that tells the receivers of an organization apart."""
+    listed_by: str
+    """The column by which rows are listed, and sent again."""
+
+
+CALLBACKS: Final = Queue(table="callbacks", receiver="host", listed_by="org_id")
+
+
 class DueCallback(NamedTuple):
-    """A callback that may be claimed, and the receiver it is for."""
+    """What may be claimed, and the receiver it is for."""
 
     id: str
     org_id: str
@@ -103,6 +114,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """JSON object of the request headers, secrets hidden; None in rows of older versions, and if nothing was signed."""
 
 
+_Queued = TypeVar("_Queued", bound=msgspec.Struct)
+
 _IS_DUE: Final = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
 
 _POSTPONED: Final = (
@@ -123,8 +136,8 @@ STATE_CONDITIONS: Final = {
 
 _IS_GIVEN_UP: Final = STATE_CONDITIONS[CallbackState.GIVEN_UP]
 
-_MAKE_DUE: Final = (
-    "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
+_MADE_DUE: Final = (
+    "SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
     " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END,"
     f" lease_owner = CASE WHEN lease_owner IS NULL THEN NULL ELSE '{REDELIVERY}' END"
 )
@@ -206,43 +219,51 @@ async def due_callbacks(
     limit: int,
     without_orgs: Sequence[str] = (),
     without_hosts: Sequence[tuple[str, str]] = (),
+    queue: Queue = CALLBACKS,
 ) -> list[DueCallback]:
-    """Return due callbacks without a valid lease, longest overdue first.
+    """Return what is due in a queue, without a valid lease, longest overdue first.
 
     Those of some organizations, and of some organizations' hosts (pairs of both), are skipped.
     """
     orgs, org_params = rows.parameter_list("org", without_orgs)
     hosts, host_params = rows.parameter_list("host", [f"{org_id} {host}" for org_id, host in without_hosts])
     sql = (
-        f"SELECT id, org_id, host FROM callbacks WHERE {_IS_DUE} AND org_id NOT IN {orgs}"
-        f" AND org_id || ' ' || host NOT IN {hosts} ORDER BY next_at_ms, id LIMIT :limit"
+        f"SELECT id, org_id, {queue.receiver} FROM {queue.table} WHERE {_IS_DUE} AND org_id NOT IN {orgs}"
+        f" AND org_id || ' ' || {queue.receiver} NOT IN {hosts} ORDER BY next_at_ms, id LIMIT :limit"
     )
     params = {"now_ms": now_ms, "limit": limit, **org_params, **host_params}
     return msgspec.convert(await db.read(sql, params), list[DueCallback])
 
 
 async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_ms: int) -> list[CallbackRow]:
-    """Claim those of these callbacks that are still due and without a lease, in their order.
+    """Claim callbacks as `claim` does, with their results in their bodies."""
+    return await _with_results(db, await claim(db, CALLBACKS, CallbackRow, ids, owner=owner, now_ms=now_ms))
+
+
+async def claim(
+    db: Database, queue: Queue, struct: type[_Queued], ids: Sequence[str], *, owner: str, now_ms: int
+) -> list[_Queued]:
+    """Claim those of these rows that are still due and without a lease, in their order.
 
     No two processes get the same one.
     """
     listed, params = rows.parameter_list("id", ids)
     claimed = await rows.write_one(
         db,
-        "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms, unrecorded = unrecorded + 1,"
-        f" next_at_ms = {_POSTPONED} WHERE id IN {listed} AND {_IS_DUE} RETURNING {rows.column_list(CallbackRow)}",
+        f"UPDATE {queue.table} SET lease_owner = :owner, lease_until_ms = :until_ms, unrecorded = unrecorded + 1,"
+        f" next_at_ms = {_POSTPONED} WHERE id IN {listed} AND {_IS_DUE}"
+        f" RETURNING id, {rows.column_list(struct)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
     )
-    found = await _with_results(db, [rows.from_row(CallbackRow, values) for values in claimed])
-    by_id = {row.id: row for row in found}
-    return [by_id[callback_id] for callback_id in ids if callback_id in by_id]
+    by_id = {values[0]: rows.from_row(struct, values[1:]) for values in claimed}
+    return [by_id[row_id] for row_id in ids if row_id in by_id]
 
 
-def extend_leases(ids: Sequence[str], now_ms: int) -> Statement:
+def extend_leases(ids: Sequence[str], now_ms: int, queue: Queue = CALLBACKS) -> Statement:
     """Extend the expired leases of attempts that are not recorded yet, so that no other process repeats them."""
     listed, params = rows.parameter_list("id", ids)
     return Statement(
-        f"UPDATE callbacks SET lease_until_ms = :until_ms WHERE id IN {listed} AND {_IS_DUE}",
+        f"UPDATE {queue.table} SET lease_until_ms = :until_ms WHERE id IN {listed} AND {_IS_DUE}",
         {"now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
     )
 
@@ -265,10 +286,15 @@ async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[
 
 def unclaim(row: CallbackRow, now_ms: int) -> Statement:
     """Note that no attempt was made under this lease. The callback is due again when the lease expires."""
+    return put_back(CALLBACKS, row.id, lease_until_ms=row.lease_until_ms, due_ms=now_ms)
+
+
+def put_back(queue: Queue, row_id: str, *, lease_until_ms: int | None, due_ms: int) -> Statement:
+    """Note that no attempt was made under this lease. The row is due at a time, but not before the lease expires."""
     return Statement(
-        "UPDATE callbacks SET unrecorded = unrecorded - 1, next_at_ms = :now_ms"
+        f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, next_at_ms = :due_ms"
         " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the one before
-        {"id": row.id, "until_ms": row.lease_until_ms, "now_ms": now_ms},
+        {"id": row_id, "until_ms": lease_until_ms, "due_ms": due_ms},
     )
 
 
@@ -280,6 +306,7 @@ def record_attempt(
     at_ms: int,
     next_at_ms: int | None,
     headers: Mapping[str, str] | None = None,
+    queue: Queue = CALLBACKS,
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
@@ -296,7 +323,7 @@ def record_attempt(
         headers=None if headers is None else msgspec.json.encode(headers),
     )
     update = Statement(
-        "UPDATE callbacks SET attempts = :number,"
+        f"UPDATE {queue.table} SET attempts = :number,"
         f" next_at_ms = CASE WHEN lease_owner = '{REDELIVERY}' THEN next_at_ms ELSE :next_at_ms END,"
         f" delivered_at_ms = CASE WHEN lease_owner = '{REDELIVERY}' THEN delivered_at_ms ELSE :delivered_at_ms END,"
         " lease_owner = NULL, lease_until_ms = NULL,"
@@ -314,10 +341,10 @@ def record_attempt(
     return [update, rows.insert("callback_attempts", attempt)]
 
 
-async def count_waiting(db: Database) -> WaitingCallbacks:
-    """Count the callbacks of all organizations that wait for an attempt."""
+async def count_waiting(db: Database, queue: Queue = CALLBACKS) -> WaitingCallbacks:
+    """Count what waits for an attempt, of all organizations."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
-    found = await db.read(f"SELECT COUNT(*), MIN(created_at_ms) FROM callbacks WHERE {is_waiting}")
+    found = await db.read(f"SELECT COUNT(*), MIN(created_at_ms) FROM {queue.table} WHERE {is_waiting}")
     return msgspec.convert(found[0], WaitingCallbacks)
 
 
@@ -361,48 +388,53 @@ async def list_callbacks(
 
 async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statement) -> bool:
     """Make a callback due again, in any state, even if it was postponed; False if it does not exist."""
-    update = Statement(f"{_MAKE_DUE} WHERE id = :id RETURNING id", {"id": callback_id, "now_ms": now_ms})
+    update = Statement(
+        f"UPDATE callbacks {_MADE_DUE} WHERE id = :id RETURNING id", {"id": callback_id, "now_ms": now_ms}
+    )
     return bool(await rows.write_if_changed(db, update, *also))
 
 
-async def redeliver_finished(db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement) -> bool:
-    """Make a delivered or given-up callback of the organization due again; False if there is none with this id."""
-    sql = f"{_MAKE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
+async def redeliver_finished(
+    db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement, queue: Queue = CALLBACKS
+) -> bool:
+    """Make what was delivered or given up due again; False if the organization has none with this id."""
+    sql = f"UPDATE {queue.table} {_MADE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
     update = Statement(sql, {"id": callback_id, "org_id": org_id, "now_ms": now_ms})
     return bool(await rows.write_if_changed(db, update, *also))
 
 
 async def redeliver_given_up(
-    db: Database, org_id: str, *also: Statement, from_ms: int, limit: int, now_ms: int
+    db: Database, owner: str, *also: Statement, from_ms: int, limit: int, now_ms: int, queue: Queue = CALLBACKS
 ) -> list[int]:
-    """Make the organization's given-up callbacks created since `from_ms` due again, oldest first, at most `limit`.
+    """Make what was given up and created since `from_ms` due again, oldest first, at most `limit`.
 
-    Return when they were created, in order.
+    `owner` is an organization, whose callbacks these are, or what else the queue is listed by. Return when they were
+    created, in order.
     """
-    chosen = given_up_ids(org_id, from_ms=from_ms, limit=limit)
+    chosen = given_up_ids(owner, from_ms=from_ms, limit=limit, queue=queue)
     # The outer condition is for PostgreSQL, which checks it again after it has waited for a concurrent request.
     update = Statement(
-        f"{_MAKE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
+        f"UPDATE {queue.table} {_MADE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
         {**chosen.params, "now_ms": now_ms},
     )
     updated = await rows.write_if_changed(db, update, *also)
     return sorted(created_at_ms for (created_at_ms,) in msgspec.convert(updated, list[tuple[int]]))
 
 
-def given_up_ids(org_id: str, *, from_ms: int, limit: int) -> Statement:
+def given_up_ids(owner: str, *, from_ms: int, limit: int, queue: Queue = CALLBACKS) -> Statement:
     """Return the query of the ids that `redeliver_given_up` makes due."""
     return Statement(
-        f"SELECT id FROM callbacks WHERE org_id = :org_id AND {_IS_GIVEN_UP} AND created_at_ms >= :from_ms"
-        " ORDER BY created_at_ms, id LIMIT :limit",
-        {"org_id": org_id, "from_ms": from_ms, "limit": limit},
+        f"SELECT id FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
+        " AND created_at_ms >= :from_ms ORDER BY created_at_ms, id LIMIT :limit",
+        {"owner": owner, "from_ms": from_ms, "limit": limit},
     )
 
 
-async def oldest_given_up(db: Database, org_id: str, *, from_ms: int) -> int | None:
-    """Return when the organization's first given-up callback since `from_ms` was created; None if there is none."""
+async def oldest_given_up(db: Database, owner: str, *, from_ms: int, queue: Queue = CALLBACKS) -> int | None:
+    """Return when the first of what was given up since `from_ms` was created; None if nothing was."""
     row = await db.read_one(
-        f"SELECT created_at_ms FROM callbacks WHERE org_id = :org_id AND {_IS_GIVEN_UP} AND created_at_ms >= :from_ms"
-        " ORDER BY created_at_ms LIMIT 1",
-        {"org_id": org_id, "from_ms": from_ms},
+        f"SELECT created_at_ms FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
+        " AND created_at_ms >= :from_ms ORDER BY created_at_ms LIMIT 1",
+        {"owner": owner, "from_ms": from_ms},
     )
     return None if row is None else msgspec.convert(row[0], int)

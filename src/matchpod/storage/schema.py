@@ -515,6 +515,79 @@ _OPEN_SERVERS = (
 # Logs are pruned match by match, from the primary key: an index of age was one more page to write for every post.
 _NO_AGE_OF_ENTRIES = ("DROP INDEX raw_log_by_age",)
 
+# Webhooks of organizations, and what is sent to them. Attempts to deliver are in `callback_attempts`, with those of
+# callbacks: all ids of both differ. The position up to which the events of an organization were turned into deliveries
+# changes with them, so that none is lost or made twice. Attention that was raised is not raised again.
+_WEBHOOKS = (
+    """
+    CREATE TABLE webhooks (
+        id TEXT PRIMARY KEY,
+        org_id TEXT NOT NULL,
+        url BLOB NOT NULL,
+        shown_url TEXT NOT NULL,
+        events TEXT NOT NULL,
+        format TEXT NOT NULL,
+        secret BLOB NOT NULL,
+        old_secret BLOB,
+        old_secret_until_ms BIGINT,
+        may_be_private BIGINT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        from_seq BIGINT NOT NULL,
+        off_at_ms BIGINT,
+        off_because TEXT,
+        failing_since_ms BIGINT,
+        next_message_ms BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX webhooks_of_org ON webhooks (org_id, id)",
+    "CREATE INDEX webhooks_on ON webhooks (org_id, off_at_ms) WHERE off_at_ms IS NULL",
+    """
+    CREATE TABLE webhook_positions (
+        org_id TEXT PRIMARY KEY,
+        seq BIGINT NOT NULL,
+        lease_owner TEXT,
+        lease_until_ms BIGINT
+    )
+    """,
+    """
+    CREATE TABLE webhook_deliveries (
+        id TEXT PRIMARY KEY,
+        org_id TEXT NOT NULL,
+        webhook_id TEXT NOT NULL,
+        server_id TEXT,
+        event_type TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        body BLOB NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        attempts BIGINT NOT NULL,
+        next_at_ms BIGINT,
+        delivered_at_ms BIGINT,
+        lease_owner TEXT,
+        lease_until_ms BIGINT,
+        unrecorded BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX webhook_deliveries_due ON webhook_deliveries (next_at_ms, id, lease_until_ms, org_id, webhook_id)"
+    " WHERE next_at_ms IS NOT NULL",
+    "CREATE INDEX webhook_deliveries_listed ON webhook_deliveries (webhook_id, created_at_ms, id)",
+    "CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook_id, created_at_ms, id, next_at_ms)"
+    " WHERE next_at_ms IS NOT NULL",
+    "CREATE INDEX webhook_deliveries_given_up"
+    " ON webhook_deliveries (webhook_id, created_at_ms, id, delivered_at_ms, next_at_ms)"
+    " WHERE delivered_at_ms IS NULL AND next_at_ms IS NULL",
+    "CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (created_at_ms)",
+    """
+    CREATE TABLE raised_attention (
+        server_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        raised_at_ms BIGINT NOT NULL,
+        PRIMARY KEY (server_id, kind)
+    )
+    """,
+    "CREATE INDEX raised_attention_of_org ON raised_attention (org_id, server_id)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -554,6 +627,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _OPEN_SERVERS,
     _NO_AGE_OF_ENTRIES,
     history_schema.DEMOS,
+    _WEBHOOKS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

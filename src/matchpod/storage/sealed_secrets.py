@@ -14,6 +14,7 @@ SEALED: Final = {
     "organizations": ("webhook_secret", "old_webhook_secret"),
     "servers": ("callback_auth", "rcon_password", "server_password", "log_token", "report_token"),
     "callbacks": ("auth",),
+    "webhooks": ("url", "secret", "old_secret"),
 }
 """The columns with secrets that the vault has sealed, by table; the key of each table is `id`."""
 

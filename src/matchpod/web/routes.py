@@ -1,8 +1,8 @@
 """All endpoints, with their permissions, parameters, responses and errors.
 
 The router and the description of the API are both built from this list; the endpoints for the history are in
-`history_routes`, those for callbacks in `callback_routes`, those for actions on matches in `action_routes`. To add an
-endpoint, add an `Endpoint` here and its handler in the module of its subject.
+`history_routes`, those for callbacks in `callback_routes`, for webhooks in `webhook_routes`, for actions on matches in
+`action_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module of its subject.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from matchpod.web.handlers import ingest, matches, ops, parameters, use_cases
 from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
+from matchpod.web.handlers.webhook_routes import WEBHOOKS
 
 CHECK_PATH: Final = "/api/v1/regions/{code}/check"
 RULING_PATH: Final = "/api/v1/servers/{id}/ruling"
@@ -221,6 +222,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     ),
     *ACTIONS,
     *CALLBACKS,
+    *WEBHOOKS,
     *HISTORY,
     api_read(
         path="/api/v1/audit",

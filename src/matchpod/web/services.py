@@ -24,6 +24,7 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.webhooks.management import Webhooks
 
 METRICS_WAIT_S: Final = 2.0
 """How long a request for the metrics waits at most; scrapers usually wait 10 s."""
@@ -56,6 +57,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     rulings: Rulings
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
+    webhooks: Webhooks
     history: History
     demos: Demos
     records: MatchRecords

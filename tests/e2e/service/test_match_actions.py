@@ -161,19 +161,6 @@ def test_play_starts_without_the_missing_player_after_more_time(
     service.cancel(match.server_id)
 
 
-def test_same_key_asks_once(service: RunningService, receiver: CallbackReceiver) -> None:
-    match = ActedMatch(service, receiver, "keys", customCvars=cvars(SPEED))
-    match.wait_for_phase("live")
-    first = match.request("say", key="k1", text="once")
-    again = match.request("say", key="k1", text="once")
-    other = match.request("say", key="k1", text="twice")
-    assert (first.status, again.status, other.status) == (202, 202, 409)
-    assert (again.json["actionId"], again.headers.get("idempotent-replayed")) == (first.json["actionId"], "true")
-    assert other.json["error"] == "IDEMPOTENCY_CONFLICT"
-    assert len(match.actions()["items"]) == 1
-    service.cancel(match.server_id)
-
-
 def test_command_line_acts_through_the_running_service(service: RunningService, receiver: CallbackReceiver) -> None:
     # This server logs the command, but not the text.
     match = ActedMatch(service, receiver, "cli", customCvars=cvars(SPEED, sim_console_chat=0))
@@ -191,39 +178,6 @@ def test_command_line_acts_through_the_running_service(service: RunningService, 
     service.cancel(match.server_id)
     ended = service.run("match", "act", match.server_id, "pause")
     assert (ended.returncode, ended.stderr) == (1, "matchpod: The match has ended.\n")
-
-
-def test_action_on_a_deathmatch_without_the_plugin(service: RunningService, receiver: CallbackReceiver) -> None:
-    settings = {
-        "matchType": "deathmatch",
-        "players": players(4),
-        "teams": None,
-        "dmRoundMinutes": 60,
-        "maxRounds": None,
-    }
-    match = ActedMatch(service, receiver, "dm", customCvars=cvars(SPEED), **settings)
-    match.wait_for_phase("live")
-    assert match.possible() == {"pause", "say", "kick", "addPlayer", "removePlayer", "replacePlayer"}
-    refused = match.request("restore", round=1)
-    assert (refused.status, refused.json["message"]) == (
-        409,
-        "This needs the match plugin, which runs matches with listed players only.",
-    )
-    match.act("say", text="Hello")
-    match.act("removePlayer", steamId=DAN)
-    service.cancel(match.server_id)
-
-
-def test_other_organization_may_not_act(service: RunningService, receiver: CallbackReceiver) -> None:
-    match = ActedMatch(service, receiver, "foreign", customCvars=cvars(SPEED))
-    made = service.run("orgs", "create", "rivals")
-    assert made.returncode == 0, made.stderr
-    key = service.run("keys", "create", "--org", "rivals", "--role", "owner").stdout.strip()
-    headers = {"Authorization": f"Bearer {key}"}
-    for method, path in (("POST", match.path), ("GET", match.path), ("GET", f"{match.path}/action_{'0' * 26}")):
-        body = {"type": "pause"} if method == "POST" else None
-        assert service.call(method, path, body, headers=headers).status == 403
-    service.cancel(match.server_id)
 
 
 @pytest.mark.soak

@@ -225,7 +225,7 @@ async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixt
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
         await upkeep_of(deps).sweep()
     (record,) = [one for one in caplog.records if one.message == "old entries deleted"]
-    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 0, 1, 0]
+    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 0, 0, 1, 0]
 
 
 async def test_failed_job_is_retried(tmp_path: Path, deps: Deps, caplog: pytest.LogCaptureFixture) -> None:

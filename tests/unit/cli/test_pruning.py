@@ -21,6 +21,7 @@ def report(heading: str, number: int) -> list[str]:
         f"  {number}  log entries older than 1 day",
         "  0  events older than 365 days",
         "  0  events of organizations' streams older than 7 days",
+        "  0  deliveries of webhooks older than 7 days",
         "  0  files of demos older than 30 days",
         "  0  entries of the audit log older than 365 days",
         "  0  idempotency keys older than 1 day",

@@ -22,6 +22,7 @@ def test_key_is_replaced_in_steps(runner: CommandRunner, monkeypatch: pytest.Mon
         "organizations: 1 encrypted again, 0 had the key before",
         "servers: 0 encrypted again, 0 had the key before",
         "callbacks: 0 encrypted again, 0 had the key before",
+        "webhooks: 0 encrypted again, 0 had the key before",
     ]
     monkeypatch.setenv("MATCHPOD_SECRET_KEY", NEW)
     assert runner.output(create_app("orgs"), "orgs", "webhook-secret", "acme") == secret

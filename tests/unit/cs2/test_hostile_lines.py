@@ -16,7 +16,7 @@ from protocol_tests.log_lines.hostile import hostile_texts
 from tests.effort import seeds, sized
 from tests.unit.cs2.server_log import ServerLog, id64
 
-LINES = sized(10_000, 1_000_000)
+LINES = sized(5_000, 1_000_000)
 """Number of lines per seed: 20,000 in all in `make test`, ten million in a round of `make soak`."""
 
 EVIL_ACCOUNT = 666

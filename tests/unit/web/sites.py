@@ -58,6 +58,7 @@ from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE
 from matchpod.service.streams.readers import PollPace
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.webhooks.management import Webhooks
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
@@ -219,6 +220,15 @@ class Site:
             ),
             private_callbacks=self.private_callbacks,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
+            webhooks=Webhooks(
+                db=self.db,
+                clock=self.clock,
+                vault=self.vault,
+                audit=audit,
+                private_callbacks=self.private_callbacks,
+                max_webhooks=3,
+                random_bytes=self.random_bytes,
+            ),
             history=history,
             demos=Demos(db=self.db, history=history, storage=self.demo_storage),
             records=MatchRecords(db=self.db),

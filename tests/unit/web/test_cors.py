@@ -39,7 +39,7 @@ def preflight(site: Site, path: str, origin: str = PAGE) -> httpx.Response:
         ("/api/v1/servers/x", "GET, HEAD, OPTIONS"),
         ("/healthz", "GET, HEAD, OPTIONS"),
         ("/ingest/logs/x", "OPTIONS, POST"),
-        ("*", "DELETE, GET, HEAD, OPTIONS, POST"),
+        ("*", "DELETE, GET, HEAD, OPTIONS, PATCH, POST"),
     ],
 )
 def test_options_returns_the_methods_of_a_path_without_a_key(site: Site, path: str, allow: str) -> None:

@@ -16,7 +16,8 @@ from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.model import Winner
 from matchpod.core.rulings import Ruling
 from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo
-from matchpod.core.views.result_shapes import Forfeited, MapName, MapStates, Score, SeriesScore
+from matchpod.core.views.result_shapes import AntiCheatEntry, Forfeited, MapName, MapStates, Score, SeriesScore
+from matchpod.core.views.timeline_items import PausedItem, UnpausedItem
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
 MapNumber = Annotated[int, Meta(description="The number of the map in its match, from 1.")]
@@ -25,6 +26,22 @@ SeriesScoreThen = Annotated[
     Meta(description="Maps won by each team, after this event; null if the match type has no series."),
 ]
 RoundOfScore = Annotated[int | None, Meta(description="The last round that counts; null before the first.")]
+
+
+class RaisedAttention(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A reason to look at a match."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="`roster`, `silence`, `gone`, `call`, `pause`, `pending`, `tries`, `callback`, `loss` or "
+            "`leads`. There may be more later."
+        ),
+    ]
+    urgency: Annotated[str, Meta(description="`now`, `soon` or `note`: how soon a person should look.")]
+    text: Annotated[str, Meta(description="The reason in words.")]
+    since: Annotated[str | None, Meta(description="Since when; null if that is not known.")]
+    until: Annotated[str | None, Meta(description="When the time for it ends; null if there is none.")]
 
 
 class MatchEventBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", gc=False):
@@ -88,6 +105,44 @@ class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended
     maps: MapStates
 
 
+class MatchPausedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_paused"):
+    """Play stops at the next freeze time: a pause, or a timeout of a team."""
+
+    map_id: MapId
+    map_number: MapNumber
+    item: Annotated[PausedItem, Meta(description="The item of the map's timeline.")]
+
+
+class MatchResumedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_resumed"):
+    """Play goes on after a pause."""
+
+    map_id: MapId
+    map_number: MapNumber
+    item: Annotated[UnpausedItem, Meta(description="The item of the map's timeline.")]
+
+
+class AntiCheatEvent(MatchEventBase, frozen=True, kw_only=True, tag="anti_cheat"):
+    """A detection of the anti-cheat: a hint for human review, never a verdict."""
+
+    map_id: MapId
+    map_number: MapNumber
+    detection: Annotated[AntiCheatEntry, Meta(description="The detection, as in the details of the map.")]
+
+
+class AttentionRaisedEvent(MatchEventBase, frozen=True, kw_only=True, tag="attention_raised"):
+    """A person should look at the match. Only sent while a webhook of the organization has `attention.raised`."""
+
+    attention: Annotated[RaisedAttention, Meta(description="Why.")]
+
+
+class DemoAvailableEvent(MatchEventBase, frozen=True, kw_only=True, tag="demo_available"):
+    """The demo of a map can be downloaded."""
+
+    map_id: MapId
+    map_number: MapNumber
+    demo: Annotated[msgspec.Raw, Meta(description="The demo, as when getting it.")]
+
+
 class ActionChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="action"):
     """A person asked for an action on the match, or it was sent, is done or failed."""
 
@@ -132,6 +187,11 @@ OrganizationEvent = (
     | MapWentLiveEvent
     | ScoreChangedEvent
     | MapFinishedEvent
+    | MatchPausedEvent
+    | MatchResumedEvent
+    | AntiCheatEvent
+    | AttentionRaisedEvent
+    | DemoAvailableEvent
     | ActionChangedEvent
     | MatchEndedEvent
     | MatchRuledEvent

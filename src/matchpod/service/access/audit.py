@@ -37,6 +37,7 @@ class Target(Enum):
 
     MATCH = auto()
     CALLBACK = auto()
+    WEBHOOK = auto()
     KEY = auto()
     REGION = auto()
 
@@ -65,6 +66,12 @@ class Action(StrEnum):
     RULING_WITHDRAWN = "ruling_withdrawn", "withdrew the ruling on a match", Target.MATCH
     PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH
     CALLBACK_REDELIVERED = "callback_redelivered", "sent a callback again", Target.CALLBACK
+    WEBHOOK_CREATED = "webhook_created", "created a webhook", Target.WEBHOOK
+    WEBHOOK_CHANGED = "webhook_changed", "changed a webhook", Target.WEBHOOK
+    WEBHOOK_DELETED = "webhook_deleted", "deleted a webhook"
+    WEBHOOK_SECRET_REPLACED = "webhook_own_secret_replaced", "replaced the secret of a webhook", Target.WEBHOOK
+    WEBHOOK_TESTED = "webhook_tested", "sent a test to a webhook", Target.WEBHOOK
+    WEBHOOK_REDELIVERED = "webhook_redelivered", "sent deliveries of a webhook again", Target.WEBHOOK
     KEY_CREATED = "key_created", "created a key", Target.KEY
     KEY_ROTATED = "key_rotated", "rotated a key", Target.KEY
     KEY_REVOKED = "key_revoked", "revoked a key", Target.KEY

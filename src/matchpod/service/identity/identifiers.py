@@ -62,6 +62,11 @@ def new_audit_id(now_ms: int, random_bytes: bytes) -> str:
     return f"act_{_sortable(now_ms, random_bytes)}"
 
 
+def new_webhook_id(now_ms: int, random_bytes: bytes) -> str:
+    """`wh_` and 26 characters that sort by time; takes 10 random bytes."""
+    return f"wh_{_sortable(now_ms, random_bytes)}"
+
+
 def new_ruling_id(now_ms: int, random_bytes: bytes) -> str:
     """`rul_` and 26 characters that sort by time; takes 10 random bytes."""
     return f"rul_{_sortable(now_ms, random_bytes)}"

@@ -21,6 +21,7 @@ from matchpod.storage import (
     raw_log,
     servers,
     unfinished,
+    webhook_deliveries,
 )
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -58,7 +59,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         return now_ms - self.demo_days * DAY_MS
 
     def stream_from_ms(self, now_ms: int) -> int:
-        """The time before which the events of organizations' streams are deleted."""
+        """The time before which the events of organizations' streams, and what webhooks sent of them, are deleted."""
         return now_ms - min(STREAM_DAYS, self.event_days) * DAY_MS
 
 
@@ -73,6 +74,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     log_entries: int = 0
     events: int = 0
     organization_events: int = 0
+    webhook_deliveries: int = 0
     audit_entries: int = 0
     idempotency_keys: int = 0
     empty_counts: int = 0
@@ -91,6 +93,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=log_entries,
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.prune(db, keep.stream_from_ms(now_ms)),
+        webhook_deliveries=await webhook_deliveries.prune(db, keep.stream_from_ms(now_ms)),
         audit_entries=await audit_log.prune(db, audit_from_id(now_ms)),
         idempotency_keys=await servers.prune_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.delete_empty(db),
@@ -103,6 +106,7 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.count_prunable(db, keep.stream_from_ms(now_ms)),
+        webhook_deliveries=await webhook_deliveries.count_prunable(db, keep.stream_from_ms(now_ms)),
         audit_entries=await audit_log.count_prunable(db, audit_from_id(now_ms)),
         idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),

@@ -117,7 +117,7 @@ def callbacks_page(query: CallbacksQuery, total: int, rows: Sequence[CallbackSum
 def callback_detail(row: CallbackSummary, attempts: Sequence[AttemptRow], body: bytes) -> CallbackDetail:
     """A callback with its attempts; the stored body is included unchanged."""
     # One that was recorded after the row was read is left out, so that count and state agree with the list.
-    shown = tuple(_attempt(one) for one in attempts if one.number <= row.attempts)
+    shown = tuple(attempt_view(one) for one in attempts if one.number <= row.attempts)
     return view_of(CallbackDetail, row, **_shown(row), attempts=shown, body=msgspec.Raw(body))
 
 
@@ -134,6 +134,6 @@ def _shown(row: CallbackSummary) -> dict[str, object]:
     }
 
 
-def _attempt(row: AttemptRow) -> CallbackAttempt:
+def attempt_view(row: AttemptRow) -> CallbackAttempt:
     headers = None if row.headers is None else _HEADERS.read(row.headers)
     return view_of(CallbackAttempt, row, request_headers=headers)

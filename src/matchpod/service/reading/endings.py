@@ -11,14 +11,23 @@ from matchpod.core.iso_dates import iso_time
 from matchpod.core.rulings import Ruling
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.ports import Database
-from matchpod.service.reading.match_head import IN_PROGRESS, Ending
+from matchpod.service.reading.match_head import IN_PROGRESS, Ending, MatchView, match_view
 from matchpod.storage import outbox
 from matchpod.storage.rulings import RulingRow
-from matchpod.storage.servers import EndColumns
+from matchpod.storage.servers import EndColumns, ServerSummary
 
 _STORED = StoredReader[Ending](Ending)
 """Reads what the body of a callback says about a cancellation."""
 _RULINGS = StoredReader[Ruling](Ruling)
+
+
+async def match_of(db: Database, row: ServerSummary) -> MatchView:
+    """A match with its result, if it is finished, as stored."""
+    outcome = await outbox.outcome_of(db, row.id) if row.has_ended else None
+    if outcome is None:
+        return match_view(row, result=None)
+    ending = build_ending(row, outcome.callback_body if outcome.result is None else None)
+    return match_view(row, result=outcome.result, ending=ending)
 
 
 async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:

@@ -304,17 +304,14 @@ def maps_page(
 ) -> MapsPage:
     """A page of maps; `rulings` and `marks` are those of their matches, by server id."""
     items = tuple(
-        view_of(
-            MapSummary,
-            row,
-            marks.get(row.server_id, NO_MARKS),
-            map=row.map_name,
-            duration=row.duration_s,
-            ruling=rulings.get(row.server_id),
-        )
-        for row in rows
+        map_summary(row, marks=marks.get(row.server_id, NO_MARKS), ruling=rulings.get(row.server_id)) for row in rows
     )
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
+
+
+def map_summary(row: MapRow, *, marks: Marks, ruling: Ruling | None) -> MapSummary:
+    """A map in a list."""
+    return view_of(MapSummary, row, marks, map=row.map_name, duration=row.duration_s, ruling=ruling)
 
 
 def map_detail(

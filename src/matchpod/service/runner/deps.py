@@ -51,6 +51,8 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     used_slots: UsedSlots = msgspec.field(default_factory=UsedSlots)
+    kept: set[str] = msgspec.field(default_factory=set)
+    """Servers that are kept for demos, and whose players this process has kicked."""
     packing: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the log of an ended match is packed: that takes 13 MB, and many matches may end at once."""
     installation: str = ""

@@ -119,6 +119,7 @@ async def release(lease: Lease, deps: Deps) -> None:
         if until_ms is not None:
             await _keep(lease, deps, region, until_ms)
             return
+        deps.kept.discard(row.id)
         is_faulty = not await _send_farewell(lease, deps) or row.failure is Failure.CONSOLE_FAULT
         lease.check()
         try:
@@ -141,8 +142,10 @@ async def release(lease: Lease, deps: Deps) -> None:
 async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None:
     """Keep a server for its demos: everything else that follows the end of a match is done now."""
     row, now_ms = lease.row, deps.clock.now_ms()
-    _log.info("server kept for its demos", extra={"server_id": row.id, "region": row.region, "until_ms": until_ms})
-    await _send_farewell(lease, deps, is_kept=True)
+    if row.id not in deps.kept:
+        deps.kept.add(row.id)
+        _log.info("server kept for its demos", extra={"server_id": row.id, "region": row.region})
+        await _send_farewell(lease, deps, is_kept=True)
     await _finalize_history(lease, deps)
     await lease.release(min(until_ms, now_ms + poll_ms(region)))
 

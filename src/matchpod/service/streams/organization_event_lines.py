@@ -14,31 +14,49 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
 from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.attention import Attention
 from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo, read_marks
 from matchpod.core.views.organization_event_shapes import (
     ActionChangedEvent,
+    AntiCheatEvent,
+    AttentionRaisedEvent,
+    DemoAvailableEvent,
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchPausedEvent,
+    MatchResumedEvent,
     MatchRuledEvent,
     PositionEvent,
+    RaisedAttention,
     ScoreChangedEvent,
     ServerRunningEvent,
 )
 from matchpod.core.views.result_shapes import MapState, SeriesScore
 from matchpod.core.views.series_maps import map_states_at, series_score_at, state_then
-from matchpod.core.views.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
+from matchpod.core.views.timeline_items import (
+    AntiCheatItem,
+    MapEndItem,
+    MapLiveItem,
+    PausedItem,
+    RoundEndItem,
+    RoundRestoredItem,
+    UnpausedItem,
+)
 from matchpod.core.views.timeline_writer import MapItem
-from matchpod.service.identity.identifiers import map_id
-from matchpod.storage.servers import ServerRow
+from matchpod.service.identity.identifiers import map_id as id_of_map
+from matchpod.service.row_views import time_text
+from matchpod.storage.servers import ServerRow, ServerSummary
 
 _encode = msgspec.json.Encoder().encode
 
 POSITION: Final = _encode(PositionEvent())
 
-_ITEMS: Final = (MapLiveItem, RoundEndItem, RoundRestoredItem, MapEndItem)
+_ITEMS: Final = (
+    MapLiveItem, RoundEndItem, RoundRestoredItem, MapEndItem, PausedItem, UnpausedItem, AntiCheatItem
+)  # fmt: skip
 
 
 class _Head(TypedDict):
@@ -97,6 +115,28 @@ def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
     return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 
+def attention_raised(row: ServerSummary, reason: Attention, *, at_ms: int) -> bytes:
+    """The event of a reason to look at a match."""
+    raised = RaisedAttention(
+        kind=reason.kind,
+        urgency=reason.urgency.name.lower(),
+        text=reason.text,
+        since=time_text(reason.since_ms),
+        until=time_text(reason.until_ms),
+    )
+    return _encode(AttentionRaisedEvent(**_head(row, iso_time(at_ms)), attention=raised))
+
+
+def demo_available(row: ServerSummary, demo: bytes, *, map_id: str, map_number: int, at_ms: int) -> bytes:
+    """The event of a demo that can be downloaded; `demo` is JSON, as the API returns it.
+
+    Append it (`storage.organization_events`) in the transaction that makes the demo available: the stream and all
+    webhooks of the organization then get it once.
+    """
+    head = _head(row, iso_time(at_ms))
+    return _encode(DemoAvailableEvent(**head, map_id=map_id, map_number=map_number, demo=msgspec.Raw(demo)))
+
+
 def gap(first_id: int, last_id: int) -> bytes:
     """The event in place of deleted ones."""
     return _encode(GapEvent(first_id=first_id, last_id=last_id))
@@ -119,8 +159,22 @@ def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored
 
 def _map_event(
     row: ServerRow, match: Match, item: MapItem
-) -> MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | None:
+) -> (
+    MapWentLiveEvent
+    | ScoreChangedEvent
+    | MapFinishedEvent
+    | MatchPausedEvent
+    | MatchResumedEvent
+    | AntiCheatEvent
+    | None
+):
     match item.item:
+        case PausedItem() as paused:
+            return MatchPausedEvent(**_map_head(row, item), item=paused)
+        case UnpausedItem() as resumed:
+            return MatchResumedEvent(**_map_head(row, item), item=resumed)
+        case AntiCheatItem() as found:
+            return AntiCheatEvent(**_map_head(row, item), detection=found.detection)
         case MapLiveItem() as live:
             return MapWentLiveEvent(
                 **_map_head(row, item),
@@ -148,7 +202,7 @@ def _maps(match: Match, current: MapState) -> _Maps:
     return {"series_score": series_score_at(match, current), "maps": map_states_at(match, current)}
 
 
-def _head(row: ServerRow, at: str) -> _Head:
+def _head(row: ServerSummary, at: str) -> _Head:
     marks = read_marks(row.marks)
     return {
         "server_id": row.id,
@@ -161,4 +215,4 @@ def _head(row: ServerRow, at: str) -> _Head:
 
 def _map_head(row: ServerRow, item: MapItem) -> _MapHead:
     head = _head(row, item.item.timestamp)
-    return {**head, "map_id": map_id(row.game_id, item.map_number), "map_number": item.map_number}
+    return {**head, "map_id": id_of_map(row.game_id, item.map_number), "map_number": item.map_number}

@@ -20,7 +20,7 @@ IN_FLEET: Final = {"scope": "fleet"}
 OUTCOMES: Final = ("match_over", *CancelReason)
 LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
-    *("entry", "drive", "history", "callbacks", "gauges", "clocks", "streams"),
+    *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams"),
 )
 """Where unexpected errors are counted."""
 
@@ -36,6 +36,7 @@ class Metrics:
         self._add_server_metrics(metrics)
         self._add_log_metrics(metrics)
         self._add_callback_metrics(metrics)
+        self._add_webhook_metrics(metrics)
         self.agones = AgonesMetrics(metrics)
         self.demos = DemoMetrics(metrics)
         self.failed_log_ins = metrics.counter(
@@ -131,6 +132,32 @@ class Metrics:
         )
         self.callbacks_given_up = metrics.counter(
             "matchpod_callbacks_given_up_total", "Callbacks that were given up after their last attempt."
+        )
+
+    def _add_webhook_metrics(self, metrics: Registry) -> None:
+        self.webhook_attempts = metrics.counter(
+            "matchpod_webhook_attempts_total", "Attempts to deliver what webhooks send, by outcome.", ("outcome",)
+        )
+        self.webhook_delay_s = metrics.histogram(
+            "matchpod_webhook_delay_seconds",
+            "From when an event was read for a webhook until its first attempt succeeded.",
+            buckets=(0.05, 0.25, 1, 5, 30, 60, 300),
+        )
+        self.webhooks_waiting = metrics.gauge(
+            "matchpod_webhooks_waiting", "Deliveries of webhooks that wait for an attempt.", fixed=IN_DATABASE
+        )
+        self.oldest_webhook_s = metrics.gauge(
+            "matchpod_webhooks_oldest_waiting_seconds",
+            "Time since the event whose delivery to a webhook has waited longest; 0 if none waits.",
+            fixed=IN_DATABASE,
+        )
+        self.webhooks_given_up = metrics.counter(
+            "matchpod_webhooks_given_up_total", "Deliveries of webhooks that were given up."
+        )
+        self.webhooks_off = metrics.gauge(
+            "matchpod_webhooks_switched_off",
+            "Webhooks that were switched off because all deliveries failed for three days.",
+            fixed=IN_DATABASE,
         )
 
     def _add_fleet_metrics(self, metrics: Registry) -> None:

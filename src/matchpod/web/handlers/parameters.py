@@ -16,6 +16,7 @@ from matchpod.core.requests import (
     demo_query,
     history_query,
     match_list_query,
+    webhook_request,
 )
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.check_query import YesOrNo
@@ -80,6 +81,8 @@ ALLOCATE: Final = _query(
 SERVER_OF_SERIES: Final = _path("serverId", "The server.", _SERVER_ID)
 ACTION_ID: Final = _path("actionId", "The `actionId`.", _id(action_request.ACTION_ID, "action"))
 CALLBACK_ID: Final = _path("id", "The `id` of the callback.", _id(callback_query.CALLBACK_ID, "msg"))
+WEBHOOK_ID: Final = _path("webhookId", "The `id` of the webhook.", _id(webhook_request.WEBHOOK_ID, "wh"))
+DELIVERY_ID: Final = _path("id", "The `id` of the delivery.", _id(webhook_request.DELIVERY_ID, "msg"))
 MAP_ID: Final = _path(
     "mapId",
     "The `id` of the map.",
@@ -202,6 +205,8 @@ UNTIL: Final = _query(
     "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE_SCHEMA
 )
 CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTIL)
+
+DELIVERIES_LIST: Final = (WEBHOOK_ID, PAGE, PAGE_SIZE, CALLBACK_STATE, SINCE, UNTIL)
 
 BEFORE: Final = _query(
     "before",

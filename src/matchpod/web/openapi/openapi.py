@@ -19,6 +19,7 @@ from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import meaning_of
 from matchpod.web.openapi.examples import Examples, read_examples
 from matchpod.web.openapi.published_schemas import published_schemas, referenced
+from matchpod.web.openapi.webhook_schema import event_requests
 
 _SCHEME = "apiKey"
 _TAGS = {
@@ -29,6 +30,8 @@ _TAGS = {
 _LINKED = {
     "getListedCallback": ("getCallback", "items/0/"),
     "getListedMap": ("getMap", "items/0/"),
+    "getListedDelivery": ("getDelivery", "items/0/"),
+    "getListedWebhook": ("getWebhook", "items/0/"),
     "getListedSeries": ("getSeries", "items/0/"),
     "getListedServer": ("getServer", "items/0/"),
     "getMapOfSeries": ("getMap", "maps/0/"),
@@ -63,7 +66,8 @@ def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     text = "A fresh Counter-Strike 2 server for every match, and its full result in one callback."
     info: Schema = {"title": "Matchpod", "version": version, "description": text}
     own = [endpoint for endpoint in endpoints if endpoint.tag is Tag.API]
-    return msgspec.json.encode(_document(own, info, {"webhooks": webhooks(read_examples())}))
+    sent = webhooks(read_examples()) | event_requests(read_examples())
+    return msgspec.json.encode(_document(own, info, {"webhooks": sent}))
 
 
 @functools.cache

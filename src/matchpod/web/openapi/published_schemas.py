@@ -16,17 +16,19 @@ from matchpod.core.model import MatchType
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.core.views.match_progress import PendingAction
-from matchpod.core.views.organization_event_shapes import OrganizationEvent
+from matchpod.core.views.organization_event_shapes import OrganizationEvent, RaisedAttention
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.views.round_shapes import RoundEntry
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
+from matchpod.service.webhooks.bodies import WebhookBody
 from matchpod.web.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
 from matchpod.web.openapi.request_schema import request_schemas
+from matchpod.web.openapi.webhook_schema import any_body, event_schemas
 
 _AT: Final = "#/components/schemas/"
 _NAMES: Final = {
@@ -39,6 +41,8 @@ _NAMES: Final = {
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",
     "CallbackItem": "Callback",
+    "WebhookView": "Webhook",
+    "DeliveryItem": "Delivery",
     "RoundsView": "Rounds",
     "RoundEntry": "Round",
 }
@@ -55,12 +59,14 @@ _SHAPES: Final = (
     DeathmatchResult,
     RoundEntry,
     ShotsReport,
+    WebhookBody,
+    RaisedAttention,
     OrganizationEvent,
     TimelineItem,
 )
 """Types that no endpoint returns by itself; the last two are unions."""
 
-_TIME: Final = re.compile(r"\w+At|at|timestamp|until|since|nextSince")
+_TIME: Final = re.compile(r"\w+At|at|timestamp|until|oldSecretUntil|since|failingSince|nextSince")
 """The names of fields that are times."""
 _TIME_FORMAT: Final = "date-time"
 
@@ -79,7 +85,8 @@ def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[st
     components["OrganizationStreamEvent"] = _stream_event("OrganizationEvent")
     components["MatchResult"] = _result()
     components["CallbackBody"] = _callback_body()
-    written = {**request_schemas(), **callback_schemas()}
+    components["DeliveredBody"] = any_body()
+    written = {**request_schemas(), **callback_schemas(), **event_schemas(components["WebhookBody"])}
     if duplicates := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
     components.update(written)
@@ -127,6 +134,9 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("MapDetail", "players", _list_of(_any_of(schema_ref("MapPlayer"), schema_ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(schema_ref("AntiCheatEntry"))),
         ("CallbackDetail", "body", schema_ref("CallbackBody")),
+        ("DeliveryDetail", "body", schema_ref("DeliveredBody")),
+        ("WebhookBody", "data", {"type": "object"}),
+        ("DemoAvailableEvent", "demo", {"type": "object"}),
         ("RoundsView", "rounds", _list_of(schema_ref("RoundEntry"))),
         ("EventsPage", "items", _list_of(schema_ref("TimelineItem"))),
     ):

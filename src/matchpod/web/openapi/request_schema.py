@@ -15,7 +15,7 @@ import msgspec
 
 from matchpod.core.match.actions import ACTIONS, ActionType
 from matchpod.core.model import MatchType
-from matchpod.core.requests import action_request
+from matchpod.core.requests import action_request, webhook_request
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.callback_query import SINCE
 from matchpod.core.requests.field_rules import schema_ref
@@ -32,6 +32,8 @@ def request_schemas() -> dict[str, Schema]:
         "RedeliverCallbacks": _object((SINCE,)),
         **_action_schemas(),
         "RuleMatch": _object(RULING),
+        "CreateWebhook": _object(webhook_request.CREATE),
+        "ChangeWebhook": _object(webhook_request.CHANGE),
     }
 
 

@@ -14,18 +14,25 @@ from matchpod.core.model import Winner
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.views.organization_event_shapes import (
     ActionChangedEvent,
+    AntiCheatEvent,
+    AttentionRaisedEvent,
+    DemoAvailableEvent,
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchPausedEvent,
+    MatchResumedEvent,
     MatchRuledEvent,
     OrganizationEvent,
     PositionEvent,
+    RaisedAttention,
     ScoreChangedEvent,
     ServerRunningEvent,
 )
-from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
+from matchpod.core.views.result_shapes import AntiCheatEntry, MapState, Score, SeriesScore
+from matchpod.core.views.timeline_items import PausedItem, UnpausedItem
 
 AT = "2026-09-21T14:14:00.000Z"
 LIVE = MapState(name="de_nuke", number=1, status=MapStatus.LIVE, score=Score(0, 0), winner=None)
@@ -121,6 +128,74 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
         '{"type":"ruling",HEAD,"ruling":{"id":"rul_1","winner":"none","reason":null,"by":"Eva","ruledAt":"AT"}}'.replace(
             '"AT"', f'"{AT}"'
         ),
+    ),
+    (
+        MatchPausedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            item=PausedItem(seq=5, timestamp=AT, round_number=3, by="mp_pause_match"),
+        ),
+        '{"type":"match_paused",HEAD,"mapId":"m","mapNumber":1,"item":{"type":"paused","seq":5,"timestamp":"AT",'
+        '"roundNumber":3,"by":"mp_pause_match","calledBy":null}}'.replace('"AT"', f'"{AT}"'),
+    ),
+    (
+        MatchResumedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            item=UnpausedItem(seq=6, timestamp=AT, round_number=3, by="mp_unpause_match"),
+        ),
+        '{"type":"match_resumed",HEAD,"mapId":"m","mapNumber":1,"item":{"type":"unpaused","seq":6,"timestamp":"AT",'
+        '"roundNumber":3,"by":"mp_unpause_match"}}'.replace('"AT"', f'"{AT}"'),
+    ),
+    (
+        AntiCheatEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            detection=AntiCheatEntry(
+                steam_id="76561198000000001",
+                name="x",
+                team=None,
+                type="aimbot",
+                reason="snapped",
+                weapon="ak47",
+                map_number=1,
+                round_number=3,
+                detected_at=AT,
+            ),
+        ),
+        '{"type":"anti_cheat",HEAD,"mapId":"m","mapNumber":1,"detection":{"steamId":"76561198000000001","name":"x",'
+        '"team":null,"type":"aimbot","reason":"snapped","weapon":"ak47","mapNumber":1,"roundNumber":3,'
+        '"detectedAt":"AT"}}'.replace('"AT"', f'"{AT}"'),
+    ),
+    (
+        AttentionRaisedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            attention=RaisedAttention(kind="pause", urgency="soon", text="paused for", since=AT, until=None),
+        ),
+        '{"type":"attention_raised",HEAD,"attention":{"kind":"pause","urgency":"soon","text":"paused for",'
+        '"since":"AT","until":null}}'.replace('"AT"', f'"{AT}"'),
+    ),
+    (
+        DemoAvailableEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            demo=msgspec.Raw(b'{"state":"available"}'),
+        ),
+        '{"type":"demo_available",HEAD,"mapId":"m","mapNumber":1,"demo":{"state":"available"}}',
     ),
     (PositionEvent(), '{"type":"position"}'),
     (GapEvent(first_id=3, last_id=9), '{"type":"gap","firstId":3,"lastId":9}'),

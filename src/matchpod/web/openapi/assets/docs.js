@@ -256,13 +256,14 @@ const GROUPS = [
   ["Follow a match (streams)", (path) => path.endsWith("/stream")],
   ["Series, maps and statistics", (path) => path.startsWith("/api/v1/cs2/")],
   ["Deliveries of callbacks", (path) => path.startsWith("/api/v1/callbacks")],
+  ["Webhooks", (path) => path.startsWith("/api/v1/webhooks")],
   ["Audit log", (path) => path === "/api/v1/audit"],
   ["Matches and servers", (path) => path.startsWith("/api/")],
   ["From game servers", (path) => path.startsWith("/ingest/")],
   ["For operators", () => true],
 ];
 const ORDER = ["Matches and servers", "Callbacks to your callbackUrl", "Series, maps and statistics",
-  "Follow a match (streams)", "Deliveries of callbacks", "Audit log", "From game servers", "For operators", "Deprecated"];
+  "Follow a match (streams)", "Deliveries of callbacks", "Webhooks", "Events to your webhooks", "Audit log", "From game servers", "For operators", "Deprecated"];
 
 function groupsOf(operations, callbacks) {
   const groups = new Map(ORDER.map((title) => [title, []]));
@@ -270,7 +271,9 @@ function groupsOf(operations, callbacks) {
     const title = entry[2].deprecated ? "Deprecated" : GROUPS.find(([, matches]) => matches(entry[0]))[0];
     groups.get(title).push(entry);
   }
-  groups.set("Callbacks to your callbackUrl", callbacks);
+  const isCallback = ([, , operation]) => doc.isCallback.has(operation.operationId);
+  groups.set("Callbacks to your callbackUrl", callbacks.filter(isCallback));
+  groups.set("Events to your webhooks", callbacks.filter((entry) => !isCallback(entry)));
   return [...groups].filter(([, entries]) => entries.length);
 }
 
@@ -337,6 +340,7 @@ function render() {
   doc.summaries = {};
   for (const [path, methods] of Object.entries(doc.paths))
     for (const [method, operation] of Object.entries(methods)) operations.push([path, method.toUpperCase(), operation]);
+  doc.isCallback = new Set(["matchOver", "matchCanceled"]);
   const callbacks = Object.values(doc.webhooks || {}).map((methods) => [null, "POST", methods.post]);
   for (const [, , operation] of [...operations, ...callbacks]) doc.summaries[operation.operationId] = operation.summary;
   const groups = groupsOf(operations, callbacks);

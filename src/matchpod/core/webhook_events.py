@@ -1,0 +1,83 @@
+"""Say which events webhooks send, and how long one is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final
+
+ALL_EVENTS: Final = "*"
+"""Stands for all types, also those that later versions add."""
+
+_S: Final = 1_000
+_MINUTE: Final = 60 * _S
+_HOUR: Final = 60 * _MINUTE
+
+RETRY_AFTER_MS: Final = (
+    *(5 * _S, 30 * _S, 2 * _MINUTE, 10 * _MINUTE, 30 * _MINUTE),
+    *(1 * _HOUR, 2 * _HOUR, 4 * _HOUR, 6 * _HOUR, 9 * _HOUR),
+)
+"""How long after each failed attempt the next one follows: the last one 23 hours after the first."""
+
+TRIED_MS: Final = 24 * _HOUR
+"""No attempt of a delivery is scheduled later than this after its event."""
+
+FAILING_MS: Final = 3 * 24 * _HOUR
+"""A webhook is switched off when none of its attempts has succeeded for this long."""
+
+FAILING_ATTEMPTS: Final = 5
+"""It is switched off only by a delivery that has failed this often: a single failure after days without an event is no
+sign that its receiver is gone."""
+
+SPREAD: Final = 0.2
+"""The share of a pause that is chosen at random: deliveries that failed together are not repeated together."""
+
+
+class WebhookEvent(StrEnum):
+    """The types of events."""
+
+    SERVER_RUNNING = "server.running"
+    MATCH_LIVE = "match.live"
+    MAP_ENDED = "map.ended"
+    MATCH_PAUSED = "match.paused"
+    MATCH_RESUMED = "match.resumed"
+    MATCH_ENDED = "match.ended"
+    MATCH_CANCELED = "match.canceled"
+    MATCH_RULED = "match.ruled"
+    ACTION_DONE = "action.done"
+    ACTION_FAILED = "action.failed"
+    DEMO_AVAILABLE = "demo.available"
+    ANTICHEAT_DETECTED = "anticheat.detected"
+    ATTENTION_RAISED = "attention.raised"
+
+
+TEST_EVENT: Final = "webhook.test"
+"""The type of what is sent on request to try a webhook."""
+
+
+class WebhookFormat(StrEnum):
+    """What a webhook sends."""
+
+    JSON = "json"
+    DISCORD = "discord"
+
+
+NEVER_IN: Final = {WebhookFormat.DISCORD: frozenset({WebhookEvent.ANTICHEAT_DETECTED})}
+"""Events that a format never sends. A channel is read by many: a lead is not proof."""
+
+
+def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFormat) -> bool:
+    """True if a webhook that chose these types sends the event."""
+    return (ALL_EVENTS in chosen or event.value in chosen) and event not in NEVER_IN.get(format, ())
+
+
+def retry_at_ms(*, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
+    """Return when the next attempt follows after this number of failed ones; None if the delivery is given up.
+
+    `spread` is a random number from 0 to 1.
+    """
+    if not 0 < attempts <= len(RETRY_AFTER_MS):
+        return None
+    pause_ms = RETRY_AFTER_MS[attempts - 1]
+    at_ms = now_ms + int(pause_ms * (1 - SPREAD * spread))
+    return at_ms if at_ms <= created_at_ms + TRIED_MS else None

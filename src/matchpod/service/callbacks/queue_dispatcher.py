@@ -1,0 +1,400 @@
+"""Deliver what is due in a queue, each row in its own task: callbacks, and what webhooks send.
+
+Each queue has a dispatcher with places of its own, so that the receivers of one never hold those of the other. An
+attempt is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number;
+the claim of a row limits how often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from heapq import heappop, heappush
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from matchpod import ports
+from matchpod.core.fair_shares import FairShares, Receiver
+from matchpod.core.trace_context import TraceContext
+from matchpod.service.access.webhook_signature import mask_headers
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.storage import outbox
+from matchpod.storage.outbox import Queue
+
+MAX_PER_HOST: Final = 1_024
+"""Maximum number of concurrent attempts to one host of an organization. If 1,000 of them hang, others still get
+through, and 100 per second even if the host hangs for all."""
+
+PAGE: Final = 64
+"""Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
+
+CANDIDATES: Final = 1_024
+"""Due callbacks that a page is chosen from: more than a page, so that those that were chosen are never all."""
+
+KNOWN_RECEIVERS: Final = 10_000
+"""Receivers of which the dispatcher remembers whether they answered."""
+
+ATTEMPT_S: Final = 15.0
+"""Timeout of an attempt, above the sender's own 10 s and below the lease: only one process may send a callback."""
+
+POLL_S: Final = 1.0
+"""How often the outbox is polled without a call of `wake`: other processes end matches too."""
+
+ROOM_S: Final = 0.1
+"""Pause before the outbox is polled because attempts have ended: a poll passes over all callbacks that have no room."""
+
+DATABASE_RETRY_S: Final = 1.0
+"""Pause after an error, before the database is used again."""
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class DispatchLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many rows are sent at a time, and how long a dispatcher waits."""
+
+    max_per_host: int = MAX_PER_HOST
+    page: int = PAGE
+    candidates: int = CANDIDATES
+    attempt_s: float = ATTEMPT_S
+    poll_s: float = POLL_S
+    database_retry_s: float = DATABASE_RETRY_S
+
+
+LIMITS: Final = DispatchLimits()
+
+
+class Queued(Protocol):
+    """A row of a queue."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def org_id(self) -> str: ...
+    @property
+    def created_at_ms(self) -> int: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def lease_until_ms(self) -> int | None: ...
+    @property
+    def unrecorded(self) -> int: ...
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is ready to be sent, and the trace that it is part of."""
+
+    request: ports.CallbackRequest
+    context: TraceContext | None = None
+
+
+class Unsendable(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing can be sent, and why. That counts as an attempt."""
+
+    error: str
+    is_final: bool = False
+    """True if no other attempt is scheduled."""
+
+
+class PutOff(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing can be sent now, and when to try again; None for the time at which the lease expires."""
+
+    until_ms: int | None = None
+
+
+Row = TypeVar("Row", bound=Queued)
+
+
+class QueueDispatcher(ABC, Generic[Row]):
+    """Delivers the rows of a queue; any number of processes may share a database."""
+
+    what = ""
+    """What a row is called in logs, and where its errors are counted."""
+    queue: Queue
+
+    def __init__(
+        self,
+        *,
+        db: ports.Database,
+        clock: ports.Clock,
+        sender: ports.CallbackSender,
+        metrics: Metrics,
+        owner: str,
+        places: int,
+        limits: DispatchLimits = LIMITS,
+    ) -> None:
+        """`places` is how many attempts are made at a time."""
+        self._db = db
+        self._clock = clock
+        self._sender = sender
+        self._metrics = metrics
+        self._owner = owner
+        self._limits = limits
+        self._in_flight: dict[str, asyncio.Task[None]] = {}
+        self._shares = FairShares(places, per_host=limits.max_per_host)
+        self._has_answered: dict[Receiver, bool] = {}
+        self._is_limited = False  # rows that are due may be waiting until attempts in flight end
+        self._retries: list[int] = []  # a heap: when the retries of our failed attempts are due
+        self._woken = asyncio.Event()
+        self._is_draining = False
+        self._is_over = False
+        self._is_waiting_for_database = False
+        self._has_stopped = asyncio.Event()
+        self._has_stopped.set()
+
+    # --- what differs between queues ------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def claim(self, ids: Sequence[str], now_ms: int) -> list[Row]:
+        """Claim rows that are due."""
+
+    @abstractmethod
+    def receiver(self, row: Row) -> Receiver:
+        """Return the receiver of a row, as in the queue."""
+
+    @abstractmethod
+    async def prepare(self, row: Row) -> Prepared | Unsendable | PutOff:
+        """Return what to send."""
+
+    @abstractmethod
+    def retry_at_ms(self, row: Row, number: int) -> int | None:
+        """Return when the attempt after a failed one is due; None if the row is given up."""
+
+    @abstractmethod
+    def log_fields(self, row: Row) -> dict[str, str | int | bool | None]:
+        """Return what a line of the log says about an attempt."""
+
+    @abstractmethod
+    def count(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
+        """Count an attempt in the metrics."""
+
+    def also_recorded(self, _row: Row, _delivery: ports.Delivery, _number: int) -> list[ports.Statement]:
+        """Return what is stored with an attempt."""
+        return []
+
+    async def after_recording(self, row: Row, number: int, delivery: ports.Delivery) -> None:
+        """Act on a recorded attempt."""
+
+    def was_sent(self, row: Row, prepared: Prepared, delivery: ports.Delivery, began_ms: int) -> None:
+        """Note that an attempt was made, before it is recorded."""
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Deliver until drained. If cancelled, attempts in flight are cancelled too."""
+        self._has_stopped.clear()
+        try:
+            while not self._is_draining:
+                await self._poll()
+        except asyncio.CancelledError:
+            await self._cancel_in_flight()
+            raise
+        finally:
+            self._has_stopped.set()
+
+    def wake(self) -> None:
+        """Poll now: something is due."""
+        self._woken.set()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Stop claiming and wait for attempts in flight; after the timeout they are cancelled, to be repeated later."""
+        self._is_draining = True
+        self._woken.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._has_stopped.wait()  # rows that are being claimed are still sent
+                if self._in_flight:
+                    await asyncio.wait(self._in_flight.values())
+        await self._cancel_in_flight()
+
+    # --- due rows -------------------------------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        """Claim what is due, then wait. Never raises, except when cancelled."""
+        try:
+            now_ms = self._clock.now_ms()
+            while self._retries and self._retries[0] <= now_ms:
+                heappop(self._retries)
+            await self._claim()
+            self._is_waiting_for_database = False
+            await self._wait()
+        except ports.DatabaseUnavailableError:
+            if not self._is_waiting_for_database:
+                self._is_waiting_for_database = True  # log it once, not every second
+                _log.warning("database unavailable, %ss are delayed", self.what)
+            await asyncio.sleep(self._limits.database_retry_s)
+        except Exception:  # noqa: BLE001 - the loop must survive
+            _log.exception("%s loop failed", self.what)
+            self._metrics.crashes.inc("callbacks")
+            await asyncio.sleep(self._limits.database_retry_s)
+
+    async def _claim(self) -> None:
+        while not self._is_draining and await self._claim_page():
+            pass
+
+    async def _claim_page(self) -> bool:
+        """Claim and start due rows that have room, at most a page; False if no others can be started."""
+        full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
+        self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
+        if self._shares.free <= 0:
+            return False
+        now_ms, limit = self._clock.now_ms(), self._limits.candidates
+        find = partial(
+            outbox.due_callbacks, self._db, now_ms=now_ms, limit=limit, without_hosts=full_hosts, queue=self.queue
+        )
+        due = await find(without_orgs=full_orgs)
+        if len(due) == limit:  # do not overlook other organizations
+            due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
+        turns = self._shares.choose([Receiver(row.org_id, row.host) for row in due], self._limits.page, rank=self._rank)
+        ids = [due[position].id for position in turns]
+        # Leases expire while attempts wait to be recorded: do not send these rows twice.
+        unrecorded = [row_id for row_id in ids if row_id in self._in_flight]
+        if unrecorded:
+            await self._db.write([outbox.extend_leases(unrecorded, now_ms, self.queue)])
+        fresh = [row_id for row_id in ids if row_id not in self._in_flight]
+        if fresh:
+            for row in await self.claim(fresh, now_ms):
+                self._start(row)
+        return 0 < len(ids) < len(due)
+
+    def _rank(self, receiver: Receiver) -> int:
+        """Receivers that answered last time come first, those that did not come last."""
+        return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
+
+    def _start(self, row: Row) -> None:
+        if not self._is_over:  # the lease of a row that is claimed after draining is left to expire
+            task = asyncio.create_task(self._deliver(row), name=f"{self.what} {row.id}")
+            self._in_flight[row.id] = task
+            self._shares.hold(self.receiver(row))
+            task.add_done_callback(partial(self._forget, row))
+
+    def _forget(self, row: Row, _: asyncio.Task[None]) -> None:
+        del self._in_flight[row.id]
+        self._shares.release(self.receiver(row))
+        if self._is_limited:
+            self._is_limited = False  # until the next claim: all attempts that end in the meantime cause one poll
+            asyncio.get_running_loop().call_later(ROOM_S, self._woken.set)
+
+    async def _wait(self) -> None:
+        wait_s = self._limits.poll_s
+        if self._retries:  # if one became due since the claim, do not wait
+            wait_s = min(wait_s, (self._retries[0] - self._clock.now_ms() + 1) / 1000)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+        self._woken.clear()
+
+    async def _cancel_in_flight(self) -> None:
+        self._is_over = True
+        tasks = tuple(self._in_flight.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- one row --------------------------------------------------------------------------------------------------
+
+    async def _deliver(self, row: Row) -> None:
+        try:
+            prepared = await self._retry_while_unavailable(lambda: self.prepare(row))
+            began_ms = self._clock.now_ms()
+            # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
+            if isinstance(prepared, PutOff) or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
+                due_ms = (prepared.until_ms if isinstance(prepared, PutOff) else None) or began_ms
+                put_back = outbox.put_back(self.queue, row.id, lease_until_ms=row.lease_until_ms, due_ms=due_ms)
+                await self._retry_while_unavailable(lambda: self._db.write([put_back]))
+                return
+            if row.unrecorded > 1:
+                _log.warning("%s repeated, its attempt was not recorded", self.what, extra=self.log_fields(row))
+            if isinstance(prepared, Unsendable):
+                delivery = ports.Delivery(error=prepared.error)
+                await self._record(row, delivery, began_ms, is_final=prepared.is_final)
+            else:
+                delivery = await self._send(prepared.request)
+                self.was_sent(row, prepared, delivery, began_ms)
+                await self._record(row, delivery, began_ms, headers=mask_headers(prepared.request.headers))
+        except Exception:  # noqa: BLE001 - one row must not end the others
+            _log.exception("%s failed, will be retried", self.what, extra=self.log_fields(row))
+            self._metrics.crashes.inc("callbacks")
+
+    async def _send(self, request: ports.CallbackRequest) -> ports.Delivery:
+        try:
+            async with asyncio.timeout(self._limits.attempt_s):
+                return await self._sender.send(request)
+        except TimeoutError:
+            return ports.Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
+        except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
+            _log.exception("callback sender failed")
+            self._metrics.crashes.inc("callbacks")
+            return ports.Delivery(error="internal error")
+
+    async def _record(
+        self,
+        row: Row,
+        delivery: ports.Delivery,
+        began_ms: int,
+        *,
+        headers: Mapping[str, str] | None = None,
+        is_final: bool = False,
+    ) -> None:
+        self._has_answered[self.receiver(row)] = delivery.status is not None
+        if len(self._has_answered) > KNOWN_RECEIVERS:
+            del self._has_answered[next(iter(self._has_answered))]
+        number = row.attempts + 1
+        next_at_ms = None if delivery.is_success or is_final else self.retry_at_ms(row, number)
+        self._report(row, delivery, is_given_up=next_at_ms is None and not delivery.is_success)
+        statements = [
+            *outbox.record_attempt(
+                row.id,
+                delivery,
+                number=number,
+                at_ms=began_ms,
+                next_at_ms=next_at_ms,
+                headers=headers,
+                queue=self.queue,
+            ),
+            *self.also_recorded(row, delivery, number),
+        ]
+        try:
+            await self._retry_while_unavailable(lambda: self._db.write(statements))
+        except ports.NothingChangedError:
+            # Our lease expired before we recorded the attempt. The receiver recognizes the repeated id.
+            _log.warning("duplicate %s delivery", self.what, extra=self.log_fields(row))
+            return
+        await self.after_recording(row, number, delivery)
+        if next_at_ms is not None:
+            heappush(self._retries, next_at_ms)
+            if next_at_ms - self._clock.now_ms() < self._limits.poll_s * 1000:
+                self._woken.set()  # the current wait may be too long
+
+    def _report(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
+        fields = self.log_fields(row) | {
+            "status": delivery.status,
+            "error": delivery.error,
+            "is_given_up": is_given_up,
+        }
+        if delivery.is_success:
+            _log.info("%s delivered", self.what, extra=fields)
+        else:
+            _log.warning("%s attempt failed", self.what, extra=fields)
+        self.count(row, delivery, is_given_up=is_given_up)
+
+    async def _retry_while_unavailable(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Retry until the database is available, without a limit: an attempt that was made must be recorded."""
+        while True:
+            try:
+                return await work()
+            except ports.DatabaseUnavailableError:
+                await asyncio.sleep(self._limits.database_retry_s)
+
+
+def outcome_of(delivery: ports.Delivery) -> str:
+    """Return the outcome of an attempt, as metrics count it."""
+    if delivery.is_success:
+        return "delivered"
+    return "no_answer" if delivery.status is None else "refused"

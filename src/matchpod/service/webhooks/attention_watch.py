@@ -1,0 +1,133 @@
+"""Raise an event when a match begins to need a person's attention, for organizations whose webhooks send that.
+
+Attention is computed from the state of a match, so a process looks every few seconds at the matches that it drives, and
+at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until
+its reason is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.server_status import ServerPhase
+from matchpod.core.views.attention import Attention, Urgency, attention_of
+from matchpod.core.webhook_events import WebhookEvent
+from matchpod.ports import Clock, Database, DatabaseUnavailableError, Value
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
+from matchpod.service.reading.match_details import situation_of
+from matchpod.service.regions.regions import Regions
+from matchpod.service.streams import organization_event_lines
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.storage import callback_lists, organization_events, webhooks
+from matchpod.storage.match_lists import open_of, summaries_of
+from matchpod.storage.servers import ServerRow, ServerSummary
+
+LOOK_S: Final = 5.0
+"""How often matches are looked at: people react within minutes."""
+TURN: Final = 20
+"""Matches that are looked at in one go."""
+MAX_GIVEN_UP: Final = 100
+"""Callbacks that were given up lately, of an organization."""
+GIVEN_UP_MS: Final = 24 * 60 * 60 * 1000
+"""For how long a callback that was given up counts."""
+_CALLBACK: Final = Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
+
+_log = logging.getLogger(__name__)
+
+
+class AttentionWatch:
+    """Looks at the matches of organizations that want to know; any number of processes may share a database."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        live: LocalMatches,
+        regions: Regions,
+        metrics: Metrics,
+        wake: Callable[[], None] = lambda: None,
+        look_s: float = LOOK_S,
+    ) -> None:
+        """`wake` is called when an event was stored."""
+        self._db = db
+        self._clock = clock
+        self._live = live
+        self._regions = regions
+        self._metrics = metrics
+        self._wake = wake
+        self._look_s = look_s
+
+    async def run(self) -> None:
+        """Look until cancelled. Never raises, except when cancelled."""
+        while True:
+            try:
+                await self.look()
+            except DatabaseUnavailableError as exc:
+                _log.debug("attention not checked", extra={"reason": str(exc)})
+            except Exception:  # noqa: BLE001 - the loop must survive
+                _log.exception("attention not checked")
+                self._metrics.crashes.inc("webhooks")
+            await asyncio.sleep(self._look_s)
+
+    async def look(self) -> None:
+        """Raise what is new, and forget what is gone."""
+        for org_id in await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED):
+            raised = await webhooks.raised_of(self._db, [org_id])
+            lasting: set[tuple[str, str]] = set()
+            elsewhere: set[str] = set()
+            for number, row in enumerate(await open_of(self._db, org_id)):
+                reasons = self._reasons(row)
+                if reasons is None:
+                    elsewhere.add(row.id)
+                    continue
+                lasting |= {(row.id, one.kind) for one in reasons}
+                for one in reasons:
+                    if (row.id, one.kind) not in raised:
+                        await self._raise(row, one)
+                if number % TURN == 0:
+                    await asyncio.sleep(0)  # log posts and callers go first
+            lasting |= await self._given_up(org_id, raised)
+            gone = [one for one in sorted(raised - lasting) if one[0] not in elsewhere]
+            if gone:
+                await webhooks.end_attention(self._db, gone)
+
+    def _reasons(self, row: ServerRow) -> tuple[Attention, ...] | None:
+        """Why a person should look at a match; None if another process knows."""
+        live = self._live.get(row.id)
+        if live is None and row.phase is ServerPhase.RUNNING:
+            return None
+        progress = None
+        if live is not None:
+            with logged_if_failed(row.id):
+                progress = live.progress()
+        silent_ms = self._regions.silent.since_ms(row.id)
+        return attention_of(situation_of(row, progress, self._clock.now_ms(), silent_ms=silent_ms))
+
+    async def _given_up(self, org_id: str, raised: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Raise attention for callbacks that were given up, and return that of all of them."""
+        from_ms = self._clock.now_ms() - GIVEN_UP_MS
+        query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=from_ms)
+        _, found = await callback_lists.list_page(self._db, org_id, query)
+        lasting = {(one.server_id, _CALLBACK.kind) for one in found}
+        new = [server_id for server_id, kind in sorted(lasting) if (server_id, kind) not in raised]
+        for row in await summaries_of(self._db, new) if new else []:
+            await self._raise(row, _CALLBACK)
+        return lasting
+
+    async def _raise(self, row: ServerSummary, reason: Attention) -> None:
+        now_ms = self._clock.now_ms()
+        event = organization_event_lines.attention_raised(row, reason, at_ms=now_ms)
+        values: dict[str, Value] = {
+            "server_id": row.id,
+            "kind": reason.kind,
+            "org_id": row.org_id,
+            "raised_at_ms": now_ms,
+        }
+        stored = organization_events.append(row.org_id, [event], at_ms=now_ms)
+        if await webhooks.raise_attention(self._db, values, *stored):
+            self._wake()

@@ -1,0 +1,237 @@
+"""Turn the events of organizations into deliveries of their webhooks, each event once.
+
+A position per organization says up to which of its events that was done; it moves in the transaction that stores the
+deliveries, and only from where it was. So an event is neither lost nor stored twice, also if a process dies, or if
+several read the same events. While no webhook is on, one query every few seconds is all that this costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from matchpod.core.views import organization_event_shapes as events
+from matchpod.core.views.organization_event_shapes import MatchEventBase
+from matchpod.core.webhook_events import WebhookEvent, WebhookFormat, is_wanted
+from matchpod.ports import Clock, Database, DatabaseError, DatabaseUnavailableError, NothingChangedError, Statement
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.webhooks import discord
+from matchpod.service.webhooks.bodies import Bodies, PreparedEvent, read_event, type_of
+from matchpod.storage import organization_events, webhook_deliveries, webhooks
+from matchpod.storage.webhook_deliveries import DeliveryRow
+from matchpod.storage.webhooks import Behind, WebhookRow
+
+POLL_S: Final = 0.5
+"""How often new events are looked for while a webhook is on."""
+IDLE_S: Final = 2.0
+"""The same while none is: a new webhook sends the events since its creation."""
+PAGE: Final = 200
+"""Events that are read at a time. Most are scores, which no webhook sends."""
+MAX_PREPARED: Final = 50
+"""Events whose bodies are built before they are stored: the details of a map may have 50 KB."""
+MAX_UNSTORED: Final = 500
+"""Events without a delivery after which the position is stored all the same."""
+MAX_WAITING: Final = 20_000
+"""Deliveries of a webhook that wait; of later events they are given up at once, and can be sent again."""
+EARLIER: Final = 32
+"""Events before the end of a match that may be of the same transaction: more than a match has open actions."""
+
+_log = logging.getLogger(__name__)
+
+
+class FeedPace(msgspec.Struct, frozen=True, kw_only=True):
+    """How often events are looked for."""
+
+    poll_s: float = POLL_S
+    idle_s: float = IDLE_S
+
+
+class EventFeed:
+    """Makes the deliveries of all organizations; any number of processes may share a database."""
+
+    def __init__(  # noqa: PLR0913 - one argument per collaborator
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        bodies: Bodies,
+        metrics: Metrics,
+        owner: str,
+        wake: Callable[[], None],
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        pace: FeedPace = FeedPace(),  # noqa: B008 - immutable
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
+        """`wake` is called when deliveries were stored."""
+        self._db = db
+        self._clock = clock
+        self._bodies = bodies
+        self._metrics = metrics
+        self._owner = owner
+        self._wake = wake
+        self._random_bytes = random_bytes
+        self._pace = pace
+        self._max_waiting = max_waiting
+        self._seen: dict[str, tuple[int, int]] = {}
+        """By organization: its position, and up to which event nothing had to be delivered after it."""
+
+    async def run(self) -> None:
+        """Make deliveries until cancelled. Never raises, except when cancelled."""
+        while True:
+            wait_s = self._pace.poll_s
+            try:
+                if not await self.feed():
+                    wait_s = self._pace.idle_s
+            except DatabaseUnavailableError as exc:
+                _log.debug("events of webhooks not read", extra={"reason": str(exc)})
+            except Exception:  # noqa: BLE001 - the loop must survive
+                _log.exception("events of webhooks not read")
+                self._metrics.crashes.inc("webhooks")
+            await asyncio.sleep(wait_s)
+
+    async def feed(self) -> bool:
+        """Make the deliveries of all new events; return whether any webhook is on."""
+        for position in await webhooks.behind(self._db, owner=self._owner, now_ms=self._clock.now_ms()):
+            # Another process was faster, or a message was sent meanwhile: it is read again the next time.
+            with suppress(NothingChangedError):
+                await self._catch_up(position)
+        return await webhooks.have_any(self._db)
+
+    async def _catch_up(self, position: Behind) -> None:
+        while True:
+            known, seen = self._seen.get(position.org_id, (position.seq, position.seq))
+            start = max(position.seq, seen) if known == position.seq else position.seq
+            page = await organization_events.read_after(self._db, position.org_id, start, limit=PAGE)
+            if not page:
+                return
+            if page[0][0] > start + 1 and start > 0:
+                _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
+            # After the events: a webhook that was created before one of them is among these.
+            active = await webhooks.switched_on(self._db, position.org_id)
+            found, last = await self._prepare(position.org_id, page, active)
+            position = await self._store(position, last, found, active)
+
+    async def _prepare(
+        self, org_id: str, page: Sequence[tuple[int, bytes]], active: Sequence[WebhookRow]
+    ) -> tuple[list[PreparedEvent | bytes], int]:
+        """Return what is delivered (as lines, the events that are still to be raised) and the last event read."""
+        found: list[PreparedEvent | bytes] = []
+        last = page[0][0] - 1
+        for seq, line in page:
+            if len(found) >= MAX_PREPARED:
+                break
+            last = seq
+            event = read_event(line)
+            kind = None if event is None else type_of(event)
+            if event is None or kind is None:
+                continue
+            if isinstance(event, events.MatchEndedEvent) and _any_wants(WebhookEvent.ACTION_FAILED, seq, active):
+                found += await self._missed(org_id, seq, event)
+            if _any_wants(kind, seq, active):
+                prepared = await self._body(org_id, seq, event, kind)
+                found += [] if prepared is None else [prepared]
+            await asyncio.sleep(0)  # log posts and callers go first
+        return found, last
+
+    async def _body(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
+        try:
+            return await self._bodies.prepare(org_id, seq, event, kind)
+        except DatabaseError:
+            raise
+        except Exception:  # noqa: BLE001 - one event must not keep all others from being delivered
+            _log.exception("event of webhooks could not be built", extra={"org_id": org_id, "seq": seq})
+            self._metrics.crashes.inc("webhooks")
+            return None
+
+    async def _missed(self, org_id: str, seq: int, event: events.MatchEndedEvent) -> list[bytes]:
+        before = await organization_events.read_after(self._db, org_id, max(0, seq - 1 - EARLIER), limit=EARLIER)
+        return await self._bodies.missed_failures(event, [line for number, line in before if number < seq])
+
+    async def _store(
+        self, position: Behind, last: int, found: Sequence[PreparedEvent | bytes], active: Sequence[WebhookRow]
+    ) -> Behind:
+        """Store the deliveries, and return the new position."""
+        if not found and last - position.seq < MAX_UNSTORED:
+            self._seen[position.org_id] = (position.seq, last)
+            return position
+        now_ms = self._clock.now_ms()
+        prepared = [one for one in found if isinstance(one, PreparedEvent)]
+        lines = [one for one in found if isinstance(one, bytes)]
+        statements = [webhooks.advance(position, last, owner=self._owner, now_ms=now_ms)]
+        for webhook in active:
+            wanted = [one for one in prepared if _wants(webhook, one.event, one.seq)]
+            if wanted:
+                statements += await self._deliveries(webhook, wanted, now_ms)
+        statements += organization_events.append(position.org_id, lines, at_ms=now_ms)
+        await self._db.write(statements)
+        self._seen.pop(position.org_id, None)
+        self._wake()
+        return Behind(position.org_id, last)
+
+    async def _deliveries(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
+        if webhook.format is WebhookFormat.DISCORD:
+            return await self._message(webhook, wanted, now_ms)
+        waiting = await webhook_deliveries.waiting_of(self._db, webhook.id, at_most=self._max_waiting)
+        room = self._max_waiting - waiting
+        if len(wanted) > room:
+            lost = len(wanted) - max(0, room)
+            _log.warning("too many deliveries wait", extra={"webhook_id": webhook.id, "given_up": lost})
+            self._metrics.webhooks_given_up.inc(amount=lost)
+        return [
+            webhook_deliveries.insert(
+                DeliveryRow(
+                    id=new_callback_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
+                    org_id=webhook.org_id,
+                    webhook_id=webhook.id,
+                    server_id=one.server_id,
+                    event_type=one.event.value,
+                    seq=one.seq,
+                    body=one.body,
+                    created_at_ms=now_ms,
+                    next_at_ms=now_ms if number < room else None,
+                )
+            )
+            for number, one in enumerate(wanted)
+        ]
+
+    async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
+        """Add the events to the message that waits, or to a new one."""
+        waiting = await webhook_deliveries.open_message(self._db, webhook.id)
+        body = None if waiting is None or waiting.event_type != discord.MESSAGE_TYPE else waiting.body
+        is_new = body is None
+        for one in wanted:
+            body = discord.message(discord.line_of(one.head, one.title), body)
+        if waiting is not None and not is_new:
+            return [webhook_deliveries.replace_body(waiting, body or b"")]
+        servers = Counter(one.server_id for one in wanted)
+        return [
+            webhook_deliveries.insert(
+                DeliveryRow(
+                    id=new_callback_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
+                    org_id=webhook.org_id,
+                    webhook_id=webhook.id,
+                    server_id=next(iter(servers)) if len(servers) == 1 else None,
+                    event_type=discord.MESSAGE_TYPE,
+                    seq=wanted[-1].seq,
+                    body=body or b"",
+                    created_at_ms=now_ms,
+                    next_at_ms=max(now_ms + discord.GATHER_MS, webhook.next_message_ms),
+                )
+            )
+        ]
+
+
+def _wants(webhook: WebhookRow, kind: WebhookEvent, seq: int) -> bool:
+    return webhook.from_seq < seq and is_wanted(kind, chosen=webhook.events, format=webhook.format)
+
+
+def _any_wants(kind: WebhookEvent, seq: int, active: Sequence[WebhookRow]) -> bool:
+    return any(_wants(webhook, kind, seq) for webhook in active)

@@ -1,0 +1,163 @@
+"""The API's views of webhooks and of what they sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.requests.callback_query import CallbackState
+from matchpod.core.requests.webhook_request import DeliveriesQuery
+from matchpod.core.views.result_shapes import IsoTime
+from matchpod.core.webhook_events import WebhookFormat
+from matchpod.service.reading.callbacks import CallbackAttempt, attempt_view
+from matchpod.service.row_views import time_text, view_of
+from matchpod.storage.outbox import AttemptRow
+from matchpod.storage.webhook_deliveries import MAX_LISTED, DeliverySummary
+from matchpod.storage.webhooks import OffBecause, WebhookRow
+
+
+class WebhookView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A webhook."""
+
+    id: Annotated[str, Meta(description="The id of the webhook.")]
+    url: Annotated[
+        str,
+        Meta(
+            description="The URL, with user info and all values of its query hidden as `***`; for `discord` also the "
+            "last part of its path."
+        ),
+    ]
+    events: Annotated[tuple[str, ...], Meta(description="The types of events that it sends; `*` for all.")]
+    format: Annotated[WebhookFormat, Meta(description="`json` or `discord`.")]
+    enabled: Annotated[bool, Meta(description="Whether it is on; one that is switched off sends nothing.")]
+    disabled_at: Annotated[str | None, Meta(description="When it was switched off; null if it is on.")]
+    disabled_reason: Annotated[
+        OffBecause | None,
+        Meta(
+            description="`request`, or `failing`: all its attempts failed for three days. Null if it is on. Switch it "
+            "on again once its receiver works."
+        ),
+    ]
+    failing_since: Annotated[
+        str | None,
+        Meta(
+            description="When the first attempt failed after the last one that succeeded; null if the last succeeded."
+        ),
+    ]
+    old_secret_until: Annotated[
+        str | None, Meta(description="Until when the secret before the current one signs too; null if none does.")
+    ]
+    created_at: IsoTime
+
+
+class CreatedWebhook(WebhookView, frozen=True, kw_only=True, rename="camel"):
+    """A webhook with its secret, which is not shown again."""
+
+    secret: Annotated[
+        str, Meta(description="Signs what is sent, as the webhook secret of the organization signs callbacks.")
+    ]
+
+
+class WebhookList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The webhooks of an organization."""
+
+    items: Annotated[tuple[WebhookView, ...], Meta(description="All webhooks, oldest first.")]
+    limit: Annotated[int, Meta(description="How many the organization may have.")]
+
+
+class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a webhook sends of an event, and the state of its delivery."""
+
+    id: Annotated[str, Meta(description="The id of the delivery; its `webhook-id`.")]
+    webhook_id: Annotated[str, Meta(description="The id of the webhook.")]
+    event_type: Annotated[
+        str, Meta(description="The type of the event; `webhook.test` for a test, `message` for a message of `discord`.")
+    ]
+    sequence: Annotated[int, Meta(description="The number of the event in your organization; 0 for a test.")]
+    server_id: Annotated[
+        str | None, Meta(description="The `serverId` of the match; null for a test, and for a message about several.")
+    ]
+    state: Annotated[
+        CallbackState,
+        Meta(
+            description="`waiting`: an attempt is under way or scheduled. `delivered`: the last attempt succeeded. "
+            "`given_up`: it failed, and no other one is scheduled."
+        ),
+    ]
+    attempt_count: Annotated[int, Meta(description="The number of attempts that were made.")]
+    created_at: IsoTime
+    delivered_at: Annotated[str | None, Meta(description="When the attempt that succeeded began; null otherwise.")]
+    next_attempt_at: Annotated[
+        str | None, Meta(description="When the next attempt is due, in the past if it is under way; null if none is.")
+    ]
+    last_status: Annotated[
+        int | None, Meta(description="The status that the receiver answered the last attempt with; null if none came.")
+    ]
+    last_error: Annotated[str | None, Meta(description="Why the last attempt got no answer; null if it got one.")]
+
+
+class DeliveryDetail(DeliveryItem, frozen=True, kw_only=True, rename="camel"):
+    """A delivery with its attempts and its body."""
+
+    attempts: Annotated[
+        tuple[CallbackAttempt, ...], Meta(description="The attempts in order; only the last 100 if there are more.")
+    ]
+    body: Annotated[msgspec.Raw, Meta(description="The body exactly as sent, the same in every attempt.")]
+
+
+class DeliveriesPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One page of the matching deliveries, and their total number."""
+
+    page: Annotated[int, Meta(description="The number of this page, from 1.")]
+    page_size: Annotated[int, Meta(description="The maximum number of items per page.")]
+    total: Annotated[
+        int,
+        Meta(
+            description=f"The number of items on all pages: the newest {MAX_LISTED} at most. To list older ones, "
+            "set `until`."
+        ),
+    ]
+    items: Annotated[tuple[DeliveryItem, ...], Meta(description="The items of this page, newest first.")]
+
+
+def webhook_view(row: WebhookRow, *, now_ms: int) -> WebhookView:
+    return view_of(WebhookView, row, **_shown(row, now_ms))
+
+
+def created_webhook(row: WebhookRow, secret: str, *, now_ms: int) -> CreatedWebhook:
+    return view_of(CreatedWebhook, row, **_shown(row, now_ms), secret=secret)
+
+
+def delivery_item(row: DeliverySummary) -> DeliveryItem:
+    return view_of(DeliveryItem, row, attempt_count=row.attempts, next_attempt_at=time_text(row.next_at_ms))
+
+
+def delivery_detail(row: DeliverySummary, attempts: Sequence[AttemptRow], body: bytes) -> DeliveryDetail:
+    """A delivery with its attempts; the stored body is included unchanged."""
+    return view_of(
+        DeliveryDetail,
+        row,
+        attempt_count=row.attempts,
+        next_attempt_at=time_text(row.next_at_ms),
+        attempts=tuple(attempt_view(one) for one in attempts if one.number <= row.attempts),
+        body=msgspec.Raw(body),
+    )
+
+
+def deliveries_page(query: DeliveriesQuery, total: int, found: Sequence[DeliverySummary]) -> DeliveriesPage:
+    items = tuple(delivery_item(row) for row in found)
+    return DeliveriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
+
+
+def _shown(row: WebhookRow, now_ms: int) -> dict[str, object]:
+    until_ms = row.old_secret_until_ms
+    return {
+        "url": row.shown_url,
+        "enabled": row.off_at_ms is None,
+        "disabled_at": time_text(row.off_at_ms),
+        "disabled_reason": row.off_because,
+        "old_secret_until": time_text(None if until_ms is None or until_ms <= now_ms else until_ms),
+    }

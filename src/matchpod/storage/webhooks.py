@@ -1,0 +1,290 @@
+"""Store webhooks, and up to which of its events each organization's deliveries were made.
+
+A position only moves with the deliveries of the events before it, in one transaction, and only from where it was: two
+processes that read the same events store their deliveries once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from matchpod.core.webhook_events import ALL_EVENTS, FAILING_ATTEMPTS, FAILING_MS, WebhookEvent, WebhookFormat
+from matchpod.ports import Database, DuplicateError, Statement, Value
+from matchpod.storage import rows
+
+LEASE_MS: Final = 5_000
+"""How long a process that made deliveries of an organization is left alone with its events."""
+
+_NEWEST: Final = "(SELECT COALESCE(MAX(seq), 0) FROM organization_events WHERE org_id = :org_id)"
+
+
+class OffBecause(StrEnum):
+    """Why a webhook is switched off."""
+
+    REQUEST = "request"
+    FAILING = "failing"
+
+
+class WebhookRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook; the fields are the columns."""
+
+    id: str
+    org_id: str
+    url: bytes
+    """Sealed: the URL of many receivers is all that one needs to write to them."""
+    shown_url: str
+    """The URL without its secrets."""
+    events: tuple[str, ...]
+    format: WebhookFormat
+    secret: bytes
+    """Sealed."""
+    old_secret: bytes | None = None
+    """The sealed secret before this one, which signs too until `old_secret_until_ms`."""
+    old_secret_until_ms: int | None = None
+    may_be_private: bool
+    """Whether its URL may be at a private address, as decided when it was given."""
+    created_at_ms: int
+    from_seq: int = 0
+    """The number of the newest event of the organization when it was switched on; later ones are sent."""
+    off_at_ms: int | None = None
+    off_because: OffBecause | None = None
+    failing_since_ms: int | None = None
+    """When the first attempt failed after the last one that succeeded."""
+    next_message_ms: int = 0
+    """When it may send the next message, if its format limits them."""
+
+
+class Behind(NamedTuple):
+    """An organization with webhooks whose newest events are not turned into deliveries."""
+
+    org_id: str
+    seq: int
+    """The position."""
+
+
+# --- webhooks -----------------------------------------------------------------------------------------------------
+
+
+async def create(db: Database, row: WebhookRow, *also: Statement, max_webhooks: int) -> bool:
+    """Store a new webhook, which sends the events from now on; False if the organization has as many as it may have."""
+    fields = rows.to_params(row)
+    names = ", ".join(fields)
+    values = ", ".join(_NEWEST if name == "from_seq" else f":{name}" for name in fields)
+    fields.pop("from_seq")
+    insert = Statement(
+        f"INSERT INTO webhooks ({names}) SELECT {values}"
+        " WHERE (SELECT COUNT(*) FROM webhooks WHERE org_id = :org_id) < :max_webhooks RETURNING id",
+        {**fields, "max_webhooks": max_webhooks},
+    )
+    return bool(await rows.write_if_changed(db, insert, _position(row.org_id), *also))
+
+
+async def get(db: Database, webhook_id: str) -> WebhookRow | None:
+    """Return the webhook with this id, of any organization."""
+    return await rows.read_first(db, WebhookRow, "FROM webhooks WHERE id = :id", {"id": webhook_id})
+
+
+async def of_org(db: Database, org_id: str) -> list[WebhookRow]:
+    """Return the webhooks of an organization, oldest first."""
+    return await rows.read_all(db, WebhookRow, "FROM webhooks WHERE org_id = :org_id ORDER BY id", {"org_id": org_id})
+
+
+async def all_of(db: Database, *, org_id: str | None) -> list[WebhookRow]:
+    """Return the webhooks of one organization or all."""
+    if org_id is not None:
+        return await of_org(db, org_id)
+    return await rows.read_all(db, WebhookRow, "FROM webhooks ORDER BY org_id, id")
+
+
+async def switched_on(db: Database, org_id: str) -> list[WebhookRow]:
+    """Return the webhooks of an organization that send."""
+    rest = "FROM webhooks WHERE org_id = :org_id AND off_at_ms IS NULL ORDER BY id"
+    return await rows.read_all(db, WebhookRow, rest, {"org_id": org_id})
+
+
+def change(row: WebhookRow, **columns: Value) -> Statement:
+    """Change columns of a webhook; NothingChangedError if it does not exist."""
+    params = rows.plain(columns)
+    changed = ", ".join(f"{name} = :{name}" for name in params)
+    return Statement(f"UPDATE webhooks SET {changed} WHERE id = :id", {"id": row.id, **params}, must_change=True)
+
+
+def switch_on(row: WebhookRow) -> list[Statement]:
+    """Send events from now on, with a new start of the time after which a webhook that fails is switched off."""
+    on = Statement(
+        "UPDATE webhooks SET off_at_ms = NULL, off_because = NULL, failing_since_ms = NULL,"
+        f" from_seq = {_NEWEST} WHERE id = :id AND off_at_ms IS NOT NULL",
+        {"id": row.id, "org_id": row.org_id},
+    )
+    return [on, _position(row.org_id)]
+
+
+def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statement]:
+    """Send nothing from now on, and give up what waits."""
+    return [
+        Statement(
+            "UPDATE webhooks SET off_at_ms = :now_ms, off_because = :because WHERE id = :id AND off_at_ms IS NULL",
+            {"id": webhook_id, "now_ms": now_ms, "because": because.value},
+        ),
+        _give_up_waiting(webhook_id),
+    ]
+
+
+def delete(webhook_id: str) -> list[Statement]:
+    """Delete a webhook with its deliveries and their attempts."""
+    params = {"id": webhook_id}
+    return [
+        Statement("DELETE FROM webhooks WHERE id = :id", params, must_change=True),
+        Statement(
+            "DELETE FROM callback_attempts WHERE callback_id IN"
+            " (SELECT id FROM webhook_deliveries WHERE webhook_id = :id)",
+            params,
+        ),
+        Statement("DELETE FROM webhook_deliveries WHERE webhook_id = :id", params),
+    ]
+
+
+def _give_up_waiting(webhook_id: str) -> Statement:
+    return Statement(
+        "UPDATE webhook_deliveries SET next_at_ms = NULL WHERE webhook_id = :id AND next_at_ms IS NOT NULL",
+        {"id": webhook_id},
+    )
+
+
+# --- whether it fails ---------------------------------------------------------------------------------------------
+
+
+def note_success(webhook_id: str) -> list[Statement]:
+    """Note that an attempt succeeded."""
+    sql = "UPDATE webhooks SET failing_since_ms = NULL WHERE id = :id AND failing_since_ms IS NOT NULL"
+    return [Statement(sql, {"id": webhook_id})]
+
+
+def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: int) -> list[Statement]:
+    """Note that an attempt failed, the last of this number; switch the webhook off if all have for too long.
+
+    Put it after the statements that record the attempt: one that is switched off, or deleted, makes no others.
+    """
+    since = Statement(
+        "UPDATE webhooks SET failing_since_ms = :now_ms WHERE id = :id AND failing_since_ms IS NULL",
+        {"id": webhook_id, "now_ms": now_ms},
+    )
+    ended = Statement(
+        "UPDATE webhook_deliveries SET next_at_ms = NULL WHERE id = :delivery_id AND next_at_ms IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM webhooks WHERE id = :id AND off_at_ms IS NULL)",
+        {"id": webhook_id, "delivery_id": delivery_id},
+    )
+    if attempts < FAILING_ATTEMPTS:
+        return [since, ended]
+    off = Statement(
+        "UPDATE webhooks SET off_at_ms = :now_ms, off_because = :because"
+        " WHERE id = :id AND off_at_ms IS NULL AND failing_since_ms <= :before_ms",
+        {"id": webhook_id, "now_ms": now_ms, "because": OffBecause.FAILING.value, "before_ms": now_ms - FAILING_MS},
+    )
+    given_up = Statement(
+        "UPDATE webhook_deliveries SET next_at_ms = NULL WHERE webhook_id = :id AND next_at_ms IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM webhooks WHERE id = :id AND off_at_ms = :now_ms)",
+        {"id": webhook_id, "now_ms": now_ms},
+    )
+    return [since, off, given_up, ended]
+
+
+async def count_failing_off(db: Database) -> int:
+    """Return how many webhooks of all organizations are switched off because they failed."""
+    sql = "SELECT COUNT(*) FROM webhooks WHERE off_because = :because"
+    return await rows.read_number(db, sql, {"because": OffBecause.FAILING.value})
+
+
+async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms: int) -> bool:
+    """Note that a message is about to be sent; False if the last one is not long enough ago."""
+    sql = (
+        "UPDATE webhooks SET next_message_ms = CAST(:now_ms AS BIGINT) + :pause_ms"
+        " WHERE id = :id AND next_message_ms <= :now_ms RETURNING id"
+    )
+    return bool(await rows.write_one(db, sql, {"id": webhook_id, "now_ms": now_ms, "pause_ms": pause_ms}))
+
+
+# --- positions ----------------------------------------------------------------------------------------------------
+
+
+def _position(org_id: str) -> Statement:
+    sql = f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1 ON CONFLICT DO NOTHING"
+    return Statement(sql, {"org_id": org_id})
+
+
+async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
+    """Return the organizations with new events and a webhook that is on, without those another process works on."""
+    found = await db.read(
+        "SELECT org_id, seq FROM webhook_positions"
+        " WHERE EXISTS (SELECT 1 FROM webhooks WHERE webhooks.org_id = webhook_positions.org_id AND off_at_ms IS NULL)"
+        " AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms OR lease_owner = :owner)"
+        " AND seq < (SELECT MAX(seq) FROM organization_events"
+        " WHERE organization_events.org_id = webhook_positions.org_id)",
+        {"now_ms": now_ms, "owner": owner},
+    )
+    return msgspec.convert(found, list[Behind])
+
+
+async def organizations_with(db: Database, event: WebhookEvent) -> list[str]:
+    """Return the organizations with a webhook that sends these events."""
+    found = await db.read(
+        "SELECT DISTINCT org_id FROM webhooks"
+        " WHERE off_at_ms IS NULL AND (events = :every OR ' ' || events || ' ' LIKE :one) ORDER BY org_id",
+        {"every": ALL_EVENTS, "one": f"% {event.value} %"},
+    )
+    return [org_id for (org_id,) in msgspec.convert(found, list[tuple[str]])]
+
+
+async def have_any(db: Database) -> bool:
+    """Return whether any webhook is on."""
+    return bool(await db.read("SELECT 1 FROM webhooks WHERE off_at_ms IS NULL LIMIT 1"))
+
+
+def advance(position: Behind, seq: int, *, owner: str, now_ms: int) -> Statement:
+    """Move a position forward; NothingChangedError if another process did."""
+    return Statement(
+        "UPDATE webhook_positions SET seq = :seq, lease_owner = :owner, lease_until_ms = :until_ms"
+        " WHERE org_id = :org_id AND seq = :before",
+        {
+            "org_id": position.org_id,
+            "before": position.seq,
+            "seq": seq,
+            "owner": owner,
+            "until_ms": now_ms + LEASE_MS,
+        },
+        must_change=True,
+    )
+
+
+# --- attention ----------------------------------------------------------------------------------------------------
+
+
+async def raised_of(db: Database, org_ids: Sequence[str]) -> set[tuple[str, str]]:
+    """Return what was raised for the matches of these organizations and lasts: server ids with kinds."""
+    listed, params = rows.parameter_list("org", org_ids)
+    found = await db.read(f"SELECT server_id, kind FROM raised_attention WHERE org_id IN {listed}", params)
+    return set(msgspec.convert(found, list[tuple[str, str]]))
+
+
+async def raise_attention(db: Database, values: Mapping[str, Value], *also: Statement) -> bool:
+    """Note that attention was raised, in one transaction with other statements; False if it was raised before."""
+    insert = Statement(
+        "INSERT INTO raised_attention (server_id, kind, org_id, raised_at_ms)"
+        " VALUES (:server_id, :kind, :org_id, :raised_at_ms)",
+        values,
+    )
+    try:
+        await db.write([insert, *also])
+    except DuplicateError:
+        return False
+    return True
+
+
+async def end_attention(db: Database, ended: Sequence[tuple[str, str]]) -> None:
+    """Forget attention whose reason is gone: it is raised again if that comes back."""
+    sql = "DELETE FROM raised_attention WHERE server_id = :server_id AND kind = :kind"
+    await db.write([Statement(sql, {"server_id": server_id, "kind": kind}) for server_id, kind in ended])

@@ -1,0 +1,157 @@
+"""The endpoints for webhooks; part of the list in `routes`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from matchpod.core.errors import CallbackWaitingError
+from matchpod.core.requests.webhook_request import read_deliveries_query
+from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
+from matchpod.service.reading.callbacks import Redelivery
+from matchpod.service.webhooks import views
+from matchpod.service.webhooks.management import Webhooks
+from matchpod.web.endpoint import Call, Endpoint, Handler, Site, api_act, api_read
+from matchpod.web.handlers import parameters, use_cases
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import private_json
+
+_PATH: Final = "/api/v1/webhooks"
+_ONE: Final = f"{_PATH}/{{webhookId}}"
+_DELIVERIES: Final = f"{_ONE}/deliveries"
+_SAME: Final = "With the same id and the same bytes; the signature is new."
+
+
+def _with_body(use_case: Callable[[Webhooks], Callable[..., Awaitable[Any]]], *, status: int = 200) -> Handler:
+    """Return a handler that calls a use case with the caller, the parameters of the path, and the body."""
+
+    async def handle(site: Site, call: Call) -> Response:
+        body = await call.read_body(site.services.limits.max_body_bytes)
+        return private_json(await use_case(site.services.webhooks)(call.caller, *call.params, body), status)
+
+    return handle
+
+
+async def _test(site: Site, call: Call) -> Response:
+    return private_json(await site.services.webhooks.test(call.caller, *call.params), 202)
+
+
+WEBHOOKS: Final[tuple[Endpoint, ...]] = (
+    api_act(
+        path=_PATH,
+        name="createWebhook",
+        summary="Create a webhook",
+        text="It sends the events that happen from now on. The response has its secret, which is not shown again.",
+        body="CreateWebhook",
+        status=201,
+        returns=views.CreatedWebhook,
+        links=("getWebhook", "changeWebhook", "testWebhook", "listDeliveries"),
+        handler=_with_body(lambda webhooks: webhooks.create, status=201),
+    ),
+    api_read(
+        path=_PATH,
+        name="listWebhooks",
+        summary="List the webhooks",
+        text="All webhooks of the organization. One whose deliveries all failed for three days is switched off: it has "
+        "the `disabledReason` `failing`.",
+        returns=views.WebhookList,
+        links=("getListedWebhook",),
+        handler=use_cases.view(lambda services: services.webhooks.list),
+    ),
+    api_read(
+        path=_ONE,
+        name="getWebhook",
+        summary="Get a webhook",
+        parameters=(parameters.WEBHOOK_ID,),
+        returns=views.WebhookView,
+        links=("changeWebhook", "deleteWebhook", "listDeliveries"),
+        handler=use_cases.view(lambda services: services.webhooks.get),
+    ),
+    api_act(
+        method="PATCH",
+        path=_ONE,
+        name="changeWebhook",
+        summary="Change a webhook",
+        text="Fields that are left out stay as they are. What waits is sent to a new URL.",
+        parameters=(parameters.WEBHOOK_ID,),
+        body="ChangeWebhook",
+        returns=views.WebhookView,
+        links=("getWebhook",),
+        handler=_with_body(lambda webhooks: webhooks.change),
+    ),
+    api_act(
+        method="DELETE",
+        path=_ONE,
+        name="deleteWebhook",
+        summary="Delete a webhook",
+        text="With its deliveries: what waits is not sent.",
+        parameters=(parameters.WEBHOOK_ID,),
+        returns=use_cases.Accepted,
+        handler=use_cases.act(lambda services: services.webhooks.delete),
+    ),
+    api_act(
+        path=f"{_ONE}/rotate-secret",
+        name="rotateWebhookSecret",
+        summary="Replace the secret of a webhook",
+        text="From the next attempt on. For a day, what is sent has a signature with the old secret too. The response "
+        "has the new one, which is not shown again.",
+        parameters=(parameters.WEBHOOK_ID,),
+        returns=views.CreatedWebhook,
+        links=("getWebhook",),
+        handler=use_cases.view(lambda services: services.webhooks.rotate_secret),
+    ),
+    api_act(
+        path=f"{_ONE}/test",
+        name="testWebhook",
+        summary="Send a test",
+        text="Sends an event of the type `webhook.test` at once, also if the webhook is switched off. Get the delivery "
+        "to see what its receiver answered.",
+        parameters=(parameters.WEBHOOK_ID,),
+        status=202,
+        returns=views.DeliveryItem,
+        links=("getDelivery",),
+        handler=_test,
+    ),
+    api_read(
+        path=_DELIVERIES,
+        name="listDeliveries",
+        summary="List what a webhook sent",
+        text="Newest first, with the state of each delivery. They are kept for a week.",
+        parameters=parameters.DELIVERIES_LIST,
+        returns=views.DeliveriesPage,
+        links=("getListedDelivery",),
+        handler=use_cases.view(lambda services: services.webhooks.deliveries, read_deliveries_query),
+    ),
+    api_read(
+        path=f"{_DELIVERIES}/{{id}}",
+        name="getDelivery",
+        summary="Get a delivery and its attempts",
+        text="What was sent, and what the receiver answered. Secrets in headers are hidden.",
+        parameters=(parameters.WEBHOOK_ID, parameters.DELIVERY_ID),
+        returns=views.DeliveryDetail,
+        links=("redeliverDelivery",),
+        handler=use_cases.view(lambda services: services.webhooks.delivery),
+    ),
+    api_act(
+        path=f"{_DELIVERIES}/{{id}}/redeliver",
+        name="redeliverDelivery",
+        summary="Send a delivery again",
+        text=f"One more attempt, at once, whether it was delivered or given up. {_SAME}",
+        parameters=(parameters.WEBHOOK_ID, parameters.DELIVERY_ID),
+        returns=views.DeliveryItem,
+        links=("getDelivery",),
+        errors=(CallbackWaitingError,),
+        handler=use_cases.view(lambda services: services.webhooks.redeliver),
+    ),
+    api_act(
+        path=f"{_ONE}/redeliver",
+        name="redeliverDeliveries",
+        summary="Send given-up deliveries of a webhook again",
+        text="One more attempt for each delivery that was created since a time and given up, oldest first, at most "
+        f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
+        parameters=(parameters.WEBHOOK_ID,),
+        body="RedeliverCallbacks",
+        returns=Redelivery,
+        handler=_with_body(lambda webhooks: webhooks.redeliver_given_up),
+    ),
+)

@@ -1,0 +1,108 @@
+"""The OpenAPI description of what the webhooks of an organization send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from matchpod.core.requests.field_rules import schema_ref
+from matchpod.core.requests.json_fields import Schema
+from matchpod.core.webhook_events import TEST_EVENT, WebhookEvent
+from matchpod.web.openapi.examples import Examples
+
+_EVENTS: Final[Mapping[WebhookEvent, tuple[str, Schema]]] = {
+    WebhookEvent.SERVER_RUNNING: ("Players may connect to a server", schema_ref("ServerView")),
+    WebhookEvent.MATCH_LIVE: (
+        "A map is live. A second event for the same map means that it was restarted",
+        schema_ref("MapSummary"),
+    ),
+    WebhookEvent.MAP_ENDED: (
+        "A map was played to its end. A restored round can reopen it, and then it ends again",
+        schema_ref("MapDetail"),
+    ),
+    WebhookEvent.MATCH_PAUSED: ("Play stops at the next freeze time", schema_ref("PausedItem")),
+    WebhookEvent.MATCH_RESUMED: ("Play goes on after a pause", schema_ref("UnpausedItem")),
+    WebhookEvent.MATCH_ENDED: ("A match has a result", schema_ref("MatchView")),
+    WebhookEvent.MATCH_CANCELED: ("A match ended without a result", schema_ref("MatchView")),
+    WebhookEvent.MATCH_RULED: (
+        "An admin ruled on a match that has ended, or withdrew the ruling: then `ruling` is null",
+        schema_ref("MatchView"),
+    ),
+    WebhookEvent.ACTION_DONE: ("An action on a match is done", schema_ref("ActionView")),
+    WebhookEvent.ACTION_FAILED: ("An action on a match failed", schema_ref("ActionView")),
+    WebhookEvent.DEMO_AVAILABLE: (
+        "The demo of a map can be downloaded",
+        {"type": "object", "description": "The demo, as when getting it."},
+    ),
+    WebhookEvent.ANTICHEAT_DETECTED: (
+        "The anti-cheat detected something: a hint for human review, never a verdict",
+        schema_ref("AntiCheatEntry"),
+    ),
+    WebhookEvent.ATTENTION_RAISED: ("A person should look at a match", schema_ref("RaisedAttention")),
+}
+_HEADERS: Final = {
+    "webhook-id": "The same whenever this delivery is sent: use it to ignore one that arrives again.",
+    "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
+    "webhook-signature": "`v1,` and a signature with the secret of the webhook (Standard Webhooks). For a day after it "
+    "was replaced there are two, separated by a space.",
+    "X-Matchpod-Attempt": "The number of the attempt.",
+}
+
+
+def event_schemas(body: Schema) -> dict[str, Schema]:
+    """Return the schemas of the bodies of all events, by name; `body` has the fields that all have."""
+    schemas = {_schema(event.value): _body(body, event.value, data) for event, (_, data) in _EVENTS.items()}
+    return schemas | {_schema(TEST_EVENT): _body(body, TEST_EVENT, {"type": "object"})}
+
+
+def any_body() -> Schema:
+    """Return the schema of everything that webhooks send."""
+    message: Schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
+    names = [*(event.value for event in _EVENTS), TEST_EVENT]
+    return {
+        "description": "What a webhook sends: an event, or a message of the format `discord`.",
+        "anyOf": [*(schema_ref(_schema(name)) for name in names), message],
+    }
+
+
+def event_requests(examples: Examples) -> dict[str, Schema]:
+    """Return the requests of all events, by name."""
+    return {event.value: _request(event.value, summary, examples) for event, (summary, _) in _EVENTS.items()} | {
+        TEST_EVENT: _request(TEST_EVENT, "A test, sent on request", examples)
+    }
+
+
+def _request(event: str, summary: str, examples: Examples) -> Schema:
+    shown = examples.webhook(event)
+    content: Schema = {"schema": schema_ref(_schema(event)), **({"examples": shown} if shown else {})}
+    return {
+        "post": {
+            "operationId": _schema(event)[0].lower() + _schema(event)[1:],
+            "summary": summary,
+            "description": "Sent to webhooks of the format `json`, at least once: again after failures for a day, "
+            "until there is a 2xx response within 10 s. Redirects are not followed.",
+            "parameters": [
+                {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
+                for header, text in _HEADERS.items()
+            ],
+            "requestBody": {"required": True, "content": {"application/json": content}},
+            "security": [],
+            "responses": {"2XX": {"description": "Received."}},
+        }
+    }
+
+
+def _schema(event: str) -> str:
+    """Return the name of the schema of an event: `MapEndedEvent` is one of the stream."""
+    return f"{''.join(word.capitalize() for word in event.split('.'))}Webhook"
+
+
+def _body(body: Schema, event: str, data: Schema) -> Schema:
+    fields = body["properties"]
+    if not isinstance(fields, dict):
+        raise TypeError("the body of a webhook has no fields")
+    own: Schema = {
+        "type": {"type": "string", "const": event, "description": "The type of the event."},
+        "data": {"description": "What the API returns of the same thing.", **data},
+    }
+    return {**body, "properties": {**fields, **own}}

@@ -1,0 +1,418 @@
+"""Webhooks send each event of their organization at least once, and what they share delays neither each other nor
+callbacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.errors import NotFoundError, RateLimitError
+from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
+from matchpod.core.match.match_actions import AT_END
+from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS, RETRY_AFTER_MS
+from matchpod.ports import Database, DatabaseUnavailableError, Statement
+from matchpod.service.streams.organization_event_lines import action_changed
+from matchpod.service.webhooks.discord import GATHER_MS, PAUSE_MS
+from matchpod.service.webhooks.dispatcher import WebhookDispatcher
+from matchpod.service.webhooks.views import CreatedWebhook
+from matchpod.storage import match_actions, organization_events, webhooks
+from matchpod.storage.match_actions import ActionRow
+from matchpod.storage.outbox import CALLBACK_LEASE_MS
+from tests.contract import databases
+from tests.contract.callback_world import BEGAN_MS, running
+from tests.contract.databases import Replicas
+from tests.contract.driven_matches import CrashableDatabase
+from tests.contract.test_storage_servers import server
+from tests.contract.webhook_world import URL, World, principal
+from tests.waiting import until
+
+harness = databases.mostly_sqlite_harness
+
+OTHER_URL = "https://other.example/in"
+DISCORD = "https://discord.example/api/webhooks/123/very-secret"
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
+
+
+@databases.on_both
+async def test_the_end_of_a_match_is_sent_signed_with_the_secret_of_the_webhook(world: World) -> None:
+    webhook = await world.add("match.ended")
+    await world.add_match()
+    await world.end_match()
+    assert await world.feed().feed()
+    async with running(world.dispatcher()):
+        await world.until_states(webhook, "delivered")
+    (body,) = world.bodies
+    assert (body["type"], body["sequence"], body["serverId"]) == ("match.ended", 1, "srv_1")
+    assert (body["data"]["serverId"], body["data"]["result"]) == ("srv_1", {})
+    assert world.are_signed([webhook.secret])
+    (delivery,) = await world.deliveries(webhook)
+    assert world.receivers.requests[0].headers["webhook-id"] == delivery.id
+    found = await world.delivery(webhook, delivery.id)
+    assert bytes(found.body) == world.receivers.requests[0].body
+    assert [(one.number, one.status) for one in found.attempts] == [(1, 200)]
+
+
+async def test_a_webhook_sends_only_the_types_that_it_chose_and_only_what_happens_after_its_creation(
+    world: World,
+) -> None:
+    await world.add_match()
+    await world.happen(world.running())
+    chosen, every = await world.add("match.paused"), await world.add("*", url=OTHER_URL)
+    await world.happen(world.running(), world.paused())
+    await world.feed().feed()
+    assert [one.event_type for one in await world.deliveries(chosen)] == ["match.paused"]
+    assert {one.event_type for one in await world.deliveries(every)} == {"match.paused", "server.running"}
+    assert {one.sequence for one in await world.deliveries(every)} == {2, 3}
+
+
+async def test_events_of_another_organization_are_not_sent(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match("srv_2", org_id="org_2")
+    await world.happen(world.running("srv_2"), org_id="org_2")
+    await world.feed().feed()
+    assert await world.deliveries(webhook) == []
+
+
+@databases.on_both
+async def test_processes_that_read_the_same_events_store_their_deliveries_once(replicas: Replicas) -> None:
+    first, second = World(replicas[0]), World(replicas[1])
+    webhook = await first.add()
+    await first.add_match()
+    await first.happen(*(first.paused() for _ in range(20)))
+    feeds = [first.feed("a"), second.feed("b"), first.feed("c")]
+    await asyncio.gather(*(feed.feed() for feed in feeds))
+    assert sorted(one.sequence for one in await first.deliveries(webhook)) == list(range(1, 21))
+
+
+@pytest.mark.parametrize("crashes", ["before", "after"])
+async def test_a_process_that_dies_while_it_stores_deliveries_loses_none_and_makes_none_twice(
+    world: World, crashes: str
+) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused(), world.paused())
+    dying = CrashableDatabase(world.db)
+    setattr(dying, f"crashes_{crashes}", "UPDATE webhook_positions")
+    with pytest.raises(DatabaseUnavailableError):
+        await world.feed("dying", dying).feed()
+    world.clock.at_ms += webhooks.LEASE_MS
+    await world.feed("next").feed()
+    assert sorted(one.sequence for one in await world.deliveries(webhook)) == [1, 2]
+
+
+async def test_scores_are_read_once_and_move_no_position(world: World) -> None:
+    await world.add()
+    feed, writes = world.feed(), []
+    line = b'{"type":"score_changed"}'  # of no type that is sent
+    await world.db.write(organization_events.append("org_1", [line] * 3, at_ms=1))
+    before = await world.db.read("SELECT seq FROM webhook_positions")
+    await feed.feed()
+    assert await world.db.read("SELECT seq FROM webhook_positions") == before
+    await world.add_match()
+    await world.happen(world.paused())
+    await feed.feed()
+    writes = await world.db.read("SELECT seq FROM webhook_positions")
+    assert [tuple(row) for row in writes] == [(4,)]
+
+
+async def test_actions_that_fail_because_a_match_is_canceled_are_sent_once(world: World) -> None:
+    webhook = await world.add("action.failed")
+    await world.add_match()
+    known = ActionRequest(id="action_known", type=ActionType.PAUSE)
+    open_one = ActionRequest(id="action_open", type=ActionType.PAUSE)
+    for one in (known, open_one):
+        row = ActionRow(
+            id=one.id, server_id="srv_1", requested_at_ms=1, changed_at_ms=1, created_by="key_1",
+            request=msgspec.json.encode(one),
+        )  # fmt: skip
+        await world.db.write([match_actions.insert(row)])
+    line = action_changed(server(), known, ActionState.FAILED, detail=AT_END, at_ms=world.clock.at_ms)
+    await world.db.write(organization_events.append("org_1", [line], at_ms=world.clock.at_ms))
+    await world.end_match(reason=CancelReason.CANCELED_BY_USER)
+    feed = world.feed()
+    for _ in range(3):
+        await feed.feed()
+    found = [await world.delivery(webhook, one.id) for one in await world.deliveries(webhook)]
+    bodies = [msgspec.json.decode(bytes(one.body)) for one in found]
+    assert sorted(body["data"]["actionId"] for body in bodies) == ["action_known", "action_open"]
+    assert {body["data"]["state"] for body in bodies} == {"failed"}
+
+
+# --- attempts -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_delivery_whose_last_attempt_fails_is_given_up(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused())
+    await world.feed().feed()
+    await set_attempts(world, len(RETRY_AFTER_MS))
+    world.receivers.fail(500, url=URL)
+    async with running(world.dispatcher()):
+        await world.until_states(webhook, "given_up")
+    assert world.receivers.attempts == [str(len(RETRY_AFTER_MS) + 1)]
+    assert world.metrics.webhooks_given_up.value() == 1
+
+
+async def set_attempts(world: World, number: int) -> None:
+    """Let the delivery have failed this often."""
+    await world.db.write([Statement("UPDATE webhook_deliveries SET attempts = :number", {"number": number})])
+
+
+async def until_later(
+    world: World,
+    dispatcher: WebhookDispatcher,
+    state: str,
+    webhook: CreatedWebhook,
+    *,
+    step_ms: int = CALLBACK_LEASE_MS,
+) -> None:
+    """Let time pass until the delivery is in this state."""
+
+    async def is_there() -> bool:
+        world.clock.at_ms += step_ms
+        dispatcher.wake()
+        return [one.state.value for one in await world.deliveries(webhook)] == [state]
+
+    await until(is_there)
+
+
+async def test_what_was_given_up_is_sent_again_on_request_with_the_same_id_and_body(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused(), world.paused())
+    await world.feed().feed()
+    await world.db.write([*webhooks.switch_off(webhook.id, webhooks.OffBecause.REQUEST, 1)])
+    body = msgspec.json.encode({"since": "2020-01-01"})
+    assert (await world.webhooks.redeliver_given_up(principal(), webhook.id, body)).count == 2
+    async with running(world.dispatcher()):
+        await world.until_states(webhook, "delivered", "delivered")
+        one = (await world.deliveries(webhook))[0]
+        await world.webhooks.redeliver(principal(), webhook.id, one.id)
+        await until(lambda: len(world.receivers.requests) == 3)
+    again = [request for request in world.receivers.requests if request.headers["webhook-id"] == one.id]
+    assert again[0].body == again[1].body
+    assert [request.headers["X-Matchpod-Attempt"] for request in again] == ["1", "2"]
+
+
+async def test_a_webhook_that_failed_for_three_days_is_switched_off_and_what_waits_is_given_up(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused())
+    await world.feed().feed()
+    await world.db.write(
+        [*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=world.clock.at_ms - FAILING_MS)]
+    )
+    await world.happen(world.paused())
+    await world.feed().feed()
+    await set_attempts(world, FAILING_ATTEMPTS - 1)
+    assert (await world.webhooks.get(principal(), webhook.id)).enabled
+    world.receivers.fail(*[500] * 2, url=URL)
+    async with running(world.dispatcher(max_per_host=1)):
+        await world.until_states(webhook, "given_up", "given_up")
+        await until(lambda: "webhook switched off" in caplog.text)
+    found = await world.webhooks.get(principal(), webhook.id)
+    assert (found.enabled, found.disabled_reason) == (False, "failing")
+    assert await webhooks.count_failing_off(world.db) == 1
+    await world.happen(world.paused())
+    assert not await world.feed().feed()
+    on = await world.webhooks.change(principal(), webhook.id, b'{"enabled":true}')
+    assert (on.enabled, on.disabled_reason, on.failing_since) == (True, None, None)
+    await world.happen(world.paused())
+    await world.feed().feed()
+    assert sorted(one.sequence for one in await world.deliveries(webhook)) == [
+        1,
+        2,
+        4,
+    ]  # not what happened while it was off
+
+
+async def test_a_single_failure_days_after_the_last_one_switches_nothing_off(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.db.write([*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=BEGAN_MS - 9 * DAY_MS)])
+    await world.happen(world.paused())
+    await world.feed().feed()
+    world.receivers.fail(500, url=URL)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await until_later(world, dispatcher, "delivered", webhook)
+    assert world.receivers.attempts == ["1", "2"]
+    found = await world.webhooks.get(principal(), webhook.id)
+    assert (found.enabled, found.failing_since) == (True, None)
+
+
+async def test_an_old_secret_signs_too_for_a_day(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    new = await world.webhooks.rotate_secret(principal(), webhook.id)
+    assert new.secret != webhook.secret
+    feed, dispatcher = world.feed(), world.dispatcher()
+    async with running(dispatcher):
+        await world.happen(world.paused())
+        await feed.feed()
+        dispatcher.wake()
+        await world.until_states(webhook, "delivered")
+        assert world.are_signed([webhook.secret])
+        assert world.are_signed([new.secret])
+        world.receivers.requests.clear()
+        world.clock.at_ms += DAY_MS
+        await world.happen(world.paused())
+        await feed.feed()
+        dispatcher.wake()
+        await world.until_states(webhook, "delivered", "delivered")
+    assert world.are_signed([new.secret])
+    assert not world.are_signed([webhook.secret])
+
+
+async def test_a_webhook_whose_receiver_hangs_holds_a_limited_number_of_places(world: World) -> None:
+    slow, fast = await world.add(), await world.add(url=OTHER_URL)
+    await world.add_match()
+    gate = world.receivers.block(URL)
+    await world.happen(*(world.paused() for _ in range(10)))
+    await world.feed().feed()
+    async with running(world.dispatcher(max_per_host=4)):
+        await world.until_states(fast, *["delivered"] * 10)
+        assert sum(request.url == URL for request in world.receivers.requests) == 4
+        gate.set()
+        await world.until_states(slow, *["delivered"] * 10)
+
+
+async def test_deliveries_beyond_the_limit_are_given_up_and_can_be_sent_again(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    feed = world.feed(max_waiting=2)
+    await world.happen(world.paused(), world.paused(), world.paused())
+    await feed.feed()
+    assert sorted(one.state for one in await world.deliveries(webhook)) == ["given_up", "waiting", "waiting"]
+    assert world.metrics.webhooks_given_up.value() == 1
+
+
+# --- management ---------------------------------------------------------------------------------------------------
+
+
+@databases.on_both
+async def test_an_organization_has_a_limited_number_of_webhooks(db: Database) -> None:
+    world = World(db, max_webhooks=2)
+    await world.add()
+    second = await world.add()
+    await world.add(org_id="org_2")
+    with pytest.raises(RateLimitError, match="2 webhooks, its limit"):
+        await world.add()
+    await world.webhooks.delete(principal(), second.id)
+    await world.add()
+
+
+async def test_a_webhook_of_another_organization_does_not_exist(world: World) -> None:
+    webhook = await world.add()
+    stranger = principal("org_2")
+    for attempt in (
+        world.webhooks.get(stranger, webhook.id),
+        world.webhooks.delete(stranger, webhook.id),
+        world.webhooks.test(stranger, webhook.id),
+        world.webhooks.rotate_secret(stranger, webhook.id),
+    ):
+        with pytest.raises(NotFoundError):
+            await attempt
+    assert (await world.webhooks.list(stranger)).items == ()
+
+
+async def test_a_deleted_webhook_sends_nothing_and_leaves_nothing(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused())
+    await world.feed().feed()
+    await world.webhooks.delete(principal(), webhook.id)
+    assert await world.db.read("SELECT 1 FROM webhook_deliveries") == []
+    async with running(world.dispatcher()):
+        await asyncio.sleep(0)
+    assert world.receivers.requests == []
+
+
+async def test_a_test_is_sent_also_to_a_webhook_that_is_off(world: World) -> None:
+    webhook = await world.add()
+    await world.webhooks.change(principal(), webhook.id, b'{"enabled":false}')
+    await world.webhooks.test(principal(), webhook.id)
+    async with running(world.dispatcher()):
+        await world.until_states(webhook, "delivered")
+    assert world.types == ["webhook.test"]
+
+
+async def test_what_waits_goes_to_the_new_url(world: World) -> None:
+    webhook = await world.add()
+    await world.add_match()
+    await world.happen(world.paused())
+    await world.feed().feed()
+    await world.webhooks.change(principal(), webhook.id, msgspec.json.encode({"url": OTHER_URL}))
+    async with running(world.dispatcher()):
+        await world.until_states(webhook, "delivered")
+    assert [request.url for request in world.receivers.requests] == [OTHER_URL]
+
+
+async def test_the_url_is_stored_sealed_and_shown_without_its_secrets(world: World) -> None:
+    webhook = await world.add(url=DISCORD, format="discord")
+    assert webhook.url == "https://discord.example/api/webhooks/123/***"
+    assert b"very-secret" not in repr(await world.db.read("SELECT * FROM webhooks")).encode()
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+async def test_messages_group_events_and_are_sent_at_most_once_a_minute(world: World) -> None:
+    webhook = await world.add(url=DISCORD, format="discord")
+    await world.add_match()
+    feed, dispatcher = world.feed(), world.dispatcher()
+    async with running(dispatcher):
+        await world.happen(world.running(), world.paused())
+        await feed.feed()
+        assert len(await world.deliveries(webhook)) == 1
+        world.clock.at_ms += GATHER_MS
+        dispatcher.wake()
+        await world.until_states(webhook, "delivered")
+        for _ in range(3):
+            await world.happen(world.paused())
+            await feed.feed()
+        await world.until_states(webhook, "waiting", "delivered")
+        world.clock.at_ms += PAUSE_MS - GATHER_MS - 1
+        dispatcher.wake()
+        await world.until_states(webhook, "waiting", "delivered")
+        world.clock.at_ms += GATHER_MS + 1
+        dispatcher.wake()
+        await world.until_states(webhook, "delivered", "delivered")
+    first, second = (str(body["content"]).splitlines() for body in world.bodies)
+    assert len(first) == 2
+    assert second == ["**srv\\_1**: paused"] * 3
+
+
+async def test_a_failed_message_waits_for_its_minute_too(world: World) -> None:
+    webhook = await world.add(url=DISCORD, format="discord")
+    await world.webhooks.test(principal(), webhook.id)
+    world.receivers.fail(429, url=DISCORD)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await until_later(world, dispatcher, "delivered", webhook, step_ms=2_000)
+    first, second = (int(request.headers["webhook-timestamp"]) for request in world.receivers.requests)
+    assert second - first >= PAUSE_MS // 1000
+
+
+async def test_detections_are_never_sent_as_messages(world: World) -> None:
+    message, other = await world.add(url=DISCORD, format="discord"), await world.add("anticheat.detected")
+    await world.add_match()
+    await world.happen(world.detected())
+    await world.feed().feed()
+    assert await world.deliveries(message) == []
+    (delivery,) = await world.deliveries(other)
+    body: Mapping[str, object] = msgspec.json.decode(bytes((await world.delivery(other, delivery.id)).body))
+    assert (body["type"], body["data"]["type"]) == ("anticheat.detected", "aimbot")  # type: ignore[index]
