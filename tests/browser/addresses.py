@@ -18,6 +18,7 @@ OF_AN_OWNER: Final = {
     "match-ended": "/console/matches/{endedId}",
     "matches": "/console/matches",
     "deliveries": "/console/deliveries",
+    "webhooks": "/console/webhooks",
     "create": "/console/create",
     "regions": "/console/regions",
     "access": "/console/access",

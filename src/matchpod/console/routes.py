@@ -27,6 +27,7 @@ from matchpod.console.pages import (
     overlay,
     regions,
     updates,
+    webhooks,
 )
 from matchpod.console.pages.updates import PAGES, SESSION
 from matchpod.console.rendering import page, redirect
@@ -126,6 +127,18 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
     Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
     Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
+    Route("GET", "/console/webhooks", Who.MEMBER, webhooks.show_list, menu="Webhooks"),
+    Route("POST", "/console/webhooks/create", Who.MANAGER, webhooks.create),
+    Route("GET", "/console/webhooks/{webhookId}", Who.MEMBER, webhooks.show, query=("page", "pageSize", "state")),
+    Route("POST", "/console/webhooks/{webhookId}/change", Who.MANAGER, webhooks.change),
+    Route("POST", "/console/webhooks/{webhookId}/on", Who.MANAGER, webhooks.switch_on),
+    Route("POST", "/console/webhooks/{webhookId}/off", Who.MANAGER, webhooks.switch_off),
+    Route("POST", "/console/webhooks/{webhookId}/test", Who.MANAGER, webhooks.test),
+    Route("POST", "/console/webhooks/{webhookId}/rotate", Who.MANAGER, webhooks.rotate),
+    Route("POST", "/console/webhooks/{webhookId}/delete", Who.MANAGER, webhooks.delete),
+    Route("POST", "/console/webhooks/{webhookId}/redeliver", Who.MANAGER, webhooks.redeliver_given_up),
+    Route("GET", "/console/webhooks/{webhookId}/deliveries/{id}", Who.MEMBER, webhooks.show_delivery),
+    Route("POST", "/console/webhooks/{webhookId}/deliveries/{id}/redeliver", Who.MANAGER, webhooks.redeliver),
     Route("GET", "/console/regions", Who.PERSON, regions.table, menu="Regions"),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
