@@ -7,6 +7,7 @@ waiting: nothing is kept in memory, and a wait ends by the times in the rows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, MissingReason, waits_until_ms
@@ -80,8 +81,11 @@ class DemoRecords:
 
 def _speed_of(settings: GameSettings, region_speed: float) -> float:
     """Return how fast a game is: that of a simulated server may be slower than its region."""
-    given = [float(cvar.value) for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
-    return min([region_speed, *given])
+    given = [cvar.value for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
+    with suppress(ValueError):  # the simulator rejects what is not a number, or not above 0
+        speed = float(given[-1]) if given else region_speed
+        return min(region_speed, speed) if speed > 0 else region_speed
+    return region_speed
 
 
 def _key(played: PlayedMap) -> tuple[int, bool]:
