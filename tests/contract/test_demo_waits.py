@@ -79,7 +79,9 @@ async def states(world: World) -> list[tuple[int, DemoState, MissingReason | Non
 
 
 async def until_kept(world: World) -> None:
-    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "kept")
+    """Wait until a process has seen that the server is kept."""
+    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "ended")
+    await world.until(lambda: any("srv_1" in process.deps.kept for process in world.processes), "kept")
 
 
 async def until_released(world: World) -> None:
@@ -119,9 +121,10 @@ async def test_players_are_kicked_at_the_end_of_a_match_whose_server_is_kept(wor
     world.start()
     await world.create(game=RECORDED)
     await until_kept(world)
-    # Of those who are still there: the players of a simulated server leave soon after the end.
-    kicks = [command for command in world.region.running["srv_1"].commands if not command.startswith("kickid")]
-    assert kicks[-1] == STATUS
+    commands = world.region.running["srv_1"].commands
+    # Those who are still there are kicked: the players of a simulated server leave soon after the end.
+    await world.until(lambda: [one for one in commands if not one.startswith("kickid")][-1] == STATUS, "the kicks")
+    assert world.region.releases == []
 
 
 async def test_server_is_released_if_no_upload_begins_in_time(world: World) -> None:
