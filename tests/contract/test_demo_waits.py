@@ -180,13 +180,48 @@ async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
     assert not is_draining(await world.row())
 
 
+async def test_canceling_does_not_wait_for_the_demo_of_an_earlier_map(world: World) -> None:
+    world.start()
+    await world.create(game=BO3, scenario="one_sided")
+
+    async def has_ended() -> bool:
+        return any(demo.due_ms is not None for demo in await demos.of_server(world.db, "srv_1"))
+
+    await world.until(has_ended, "the end of a map")
+    await world.cancel()
+    world.processes[0].supervisor.notify("srv_1")
+    world.clock.ahead_ms += HANDOVER_MS
+    await until_released(world)
+    first = (await demos.of_server(world.db, "srv_1"))[0]
+    assert first.due_ms is not None
+    assert world.clock.now_ms() < first.due_ms
+    assert first.reason is MissingReason.CANCELED
+
+
 async def test_server_that_dies_while_it_is_kept_is_released(world: World) -> None:
     world.start()
     await world.create(game=RECORDED)
     await until_kept(world)
     world.region.running["srv_1"].is_over = True
     await until_released(world)
+    (demo,) = await demos.of_server(world.db, "srv_1")
+    assert demo.due_ms is not None
+    assert world.clock.now_ms() < demo.due_ms
     assert await states(world) == [(1, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
+
+
+async def test_server_that_others_use_later_gets_back_its_gotv_and_uploads_nothing_of_theirs(world: World) -> None:
+    server = world.region.use_static_server()
+    server.execute("tv_delay 7")
+    world.start()
+    await world.create(game=RECORDED)
+    await until_kept(world)
+    assert server.machine.execute("tv_delay", "") == f"tv_delay = {TV_DELAY_S}\n"
+    world.clock.ahead_ms += 45_000
+    await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "released")
+    assert server.machine.execute("tv_enable", "") == "tv_enable = false\n"
+    assert server.machine.execute("tv_delay", "") == "tv_delay = 7\n"
+    assert server.machine.execute("matchzy_demo_upload_header_value", "") == "matchzy_demo_upload_header_value = none\n"
 
 
 async def test_maps_of_a_series_are_expected_one_by_one_and_none_is_cut(world: World) -> None:

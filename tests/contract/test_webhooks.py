@@ -5,13 +5,13 @@ callbacks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.errors import NotFoundError, RateLimitError
+from matchpod.core.errors import NotFoundError, RateLimitError, UnavailableError
 from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.match.match_actions import AT_END
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS, RETRY_AFTER_MS
@@ -19,6 +19,7 @@ from matchpod.ports import Database, DatabaseUnavailableError, Statement
 from matchpod.service.streams.organization_event_lines import action_changed
 from matchpod.service.webhooks.discord import GATHER_MS, PAUSE_MS
 from matchpod.service.webhooks.dispatcher import WebhookDispatcher
+from matchpod.service.webhooks.feed import MAX_PREPARED
 from matchpod.service.webhooks.views import CreatedWebhook
 from matchpod.storage import match_actions, organization_events, webhooks
 from matchpod.storage.match_actions import ActionRow
@@ -73,6 +74,16 @@ async def test_a_webhook_sends_only_the_types_that_it_chose_and_only_what_happen
     assert [one.event_type for one in await world.deliveries(chosen)] == ["match.paused"]
     assert {one.event_type for one in await world.deliveries(every)} == {"match.paused", "server.running"}
     assert {one.sequence for one in await world.deliveries(every)} == {2, 3}
+
+
+async def test_bodies_have_no_secrets_of_the_callback_url(world: World) -> None:
+    webhook = await world.add("server.running")
+    await world.add_match(callback_url="https://caller.example/over?code=s3cret")
+    await world.happen(world.running())
+    await world.feed().feed()
+    (delivery,) = await world.deliveries(webhook)
+    body = bytes((await world.delivery(webhook, delivery.id)).body)
+    assert msgspec.json.decode(body)["data"]["callbackUrl"] == "https://caller.example/over?code=***"
 
 
 async def test_events_of_another_organization_are_not_sent(world: World) -> None:
@@ -136,6 +147,11 @@ async def test_actions_that_fail_because_a_match_is_canceled_are_sent_once(world
             request=msgspec.json.encode(one),
         )  # fmt: skip
         await world.db.write([match_actions.insert(row)])
+    of_later_version = ActionRow(
+        id="action_later", server_id="srv_1", requested_at_ms=1, changed_at_ms=1, created_by="key_1",
+        request=b'{"id":"action_later","type":"later"}',
+    )  # fmt: skip
+    await world.db.write([match_actions.insert(of_later_version)])
     line = action_changed(server(), known, ActionState.FAILED, detail=AT_END, at_ms=world.clock.at_ms)
     await world.db.write(organization_events.append("org_1", [line], at_ms=world.clock.at_ms))
     await world.end_match(reason=CancelReason.CANCELED_BY_USER)
@@ -146,6 +162,63 @@ async def test_actions_that_fail_because_a_match_is_canceled_are_sent_once(world
     bodies = [msgspec.json.decode(bytes(one.body)) for one in found]
     assert sorted(body["data"]["actionId"] for body in bodies) == ["action_known", "action_open"]
     assert {body["data"]["state"] for body in bodies} == {"failed"}
+    assert {body["data"]["requestedBy"] for body in bodies} == {None}
+
+
+async def test_an_event_whose_body_cannot_be_read_during_an_outage_is_read_again(world: World) -> None:
+    await world.add()
+    await world.add_match()
+    await world.happen(world.map_ended())
+    broken = CrashableDatabase(world.db)
+
+    async def fail(sql: str) -> None:
+        if "FROM maps" in sql:
+            raise DatabaseUnavailableError("gone")
+
+    broken.before_read = broken.before_read_one = fail
+    with pytest.raises(UnavailableError):
+        await world.feed(db=broken).feed()
+    assert await positions(world) == [("org_1", 0)]
+
+
+async def positions(world: World) -> list[tuple[object, ...]]:
+    found = await world.db.read("SELECT org_id, seq FROM webhook_positions ORDER BY org_id")
+    return [tuple(row) for row in found]
+
+
+async def test_organizations_take_turns_and_one_that_fails_stops_no_other(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns: list[object] = []
+
+    async def note(statements: Sequence[Statement]) -> None:
+        turns.extend(one.params["org_id"] for one in statements if "UPDATE webhook_positions" in one.sql)
+
+    noted = CrashableDatabase(world.db)
+    noted.after_write = note
+    for org_id in ("org_0", "org_1", "org_2"):
+        await world.add(org_id=org_id)
+        await world.add_match(f"srv_{org_id[-1]}", org_id=org_id)
+    await world.db.write([Statement("UPDATE webhooks SET format = 'unknown' WHERE org_id = 'org_0'", {})])
+    await world.happen(world.paused("srv_0"), org_id="org_0")
+    await world.happen(*(world.paused() for _ in range(MAX_PREPARED + 1)))
+    await world.happen(world.paused("srv_2"), org_id="org_2")
+    assert await world.feed(db=noted).feed()
+    assert turns == ["org_1", "org_2", "org_1"]
+    assert "events of webhooks not read" in caplog.text
+
+
+async def test_a_webhook_begins_at_the_newest_event_unless_another_needs_earlier_ones(world: World) -> None:
+    webhook = await world.add()
+    off, on = (msgspec.json.encode({"enabled": enabled}) for enabled in (False, True))
+    await world.webhooks.change(principal(), webhook.id, off)
+    await world.add_match()
+    for expected in (1, 2):
+        await world.happen(world.paused())
+        await (world.webhooks.change(principal(), webhook.id, on) if expected == 1 else world.add(url=OTHER_URL))
+        assert await positions(world) == [("org_1", 1)]
+    await world.webhooks.change(principal(), webhook.id, on)  # it is on already
+    assert await positions(world) == [("org_1", 1)]
 
 
 # --- attempts -----------------------------------------------------------------------------------------------------
@@ -410,7 +483,7 @@ async def test_a_failed_message_waits_for_its_minute_too(world: World) -> None:
 async def test_detections_are_never_sent_as_messages(world: World) -> None:
     message, other = await world.add(url=DISCORD, format="discord"), await world.add("anticheat.detected")
     await world.add_match()
-    await world.happen(world.detected())
+    await world.happen(world.detected(), world.needs_attention("leads"))
     await world.feed().feed()
     assert await world.deliveries(message) == []
     (delivery,) = await world.deliveries(other)

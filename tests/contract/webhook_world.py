@@ -16,8 +16,11 @@ from matchpod.core.requests.webhook_request import DeliveriesQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.organization_event_shapes import (
     AntiCheatEvent,
+    AttentionRaisedEvent,
+    MapFinishedEvent,
     MatchEventBase,
     MatchPausedEvent,
+    RaisedAttention,
     ServerRunningEvent,
 )
 from matchpod.core.views.result_shapes import AntiCheatEntry
@@ -117,6 +120,15 @@ class World:
             map_number=1, round_number=3, detected_at=iso_time(self.clock.at_ms),
         )  # fmt: skip
         return AntiCheatEvent(**self._head(server_id), map_id=MAP_ID, map_number=1, detection=entry)
+
+    def map_ended(self, server_id: str = "srv_1") -> MapFinishedEvent:
+        return MapFinishedEvent(
+            **self._head(server_id), map_id=MAP_ID, map_number=1, score=None, winner=None, series_score=None, maps=()
+        )
+
+    def needs_attention(self, kind: str, text: str = "", since: str | None = None) -> AttentionRaisedEvent:
+        reason = RaisedAttention(kind=kind, urgency="note", text=text, since=since, until=None)
+        return AttentionRaisedEvent(**self._head("srv_1"), attention=reason)
 
     def _head(self, server_id: str) -> dict[str, Any]:
         return {"server_id": server_id, "external_match_id": None, "at": iso_time(self.clock.at_ms)}

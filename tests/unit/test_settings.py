@@ -798,3 +798,18 @@ def test_messages_on_the_page_are_the_real_ones() -> None:
     text = region('kind = "process"\nports = "1-2"\nprots = "1-2"')
     faults = faults_of({"MATCHPOD_LOG_FORMAT": "xml", "MATCHPOD_PROT": "1"}, text)
     assert "\n".join(faults) in write_configuration.PAGE.read_text(encoding="utf-8")
+
+
+def test_region_that_records_needs_the_port_for_uploads() -> None:
+    text = """
+    [[regions]]
+    code = "eu"
+    record_demos = true
+    tv_delay = 30
+    fleet = { kind = "process", ports = "27100-27102" }
+    """
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, lambda _: text.encode())
+    assert caught.value.faults == ("record_demos of eu has no effect without upload_port.",)
+    (region,) = load_settings({"MATCHPOD_UPLOAD_PORT": "0"}, lambda _: text.encode()).regions
+    assert (region.record_demos, region.tv_delay) == (True, 30)

@@ -49,3 +49,15 @@ def test_value_that_could_end_its_quotes_or_is_invisible_is_rejected(value: str)
 def test_unsafe_command_is_rejected(make: Callable[[], str]) -> None:
     with pytest.raises(ValueError):
         make()
+
+
+def test_demos_have_ascii_names_and_are_uploaded_to_an_address_with_a_header() -> None:
+    sent = commands.demo_upload_commands("http://a/d", header_name="H", header_value="v")
+    assert sent[-3:] == (
+        'matchzy_demo_upload_header_key "H"',
+        'matchzy_demo_upload_header_value "v"',
+        'matchzy_demo_upload_url "http://a/d"',
+    )
+    assert 'matchzy_demo_name_format "{TIME}_{MATCH_ID}_{MAP}"' in sent
+    with pytest.raises(ValueError, match="http"):
+        commands.demo_upload_commands("ftp://a/d", header_name="H", header_value="v")

@@ -11,11 +11,11 @@ HIDDEN: Final = "***"
 _SECRET: Final = re.compile(
     r"(?<!by)(?<!com)pass(?!ed|es|ing|ive|age|enger)"
     r"|pwd|(?:^|_)pw(?:_|$)|pw[0-9]*$"
-    r"|secret|webhook"
+    r"|secret|webhook(?!_?id$|_deliveries$)"
     r"|authorization|auth(?!or|_?id)"
     r"|steamaccount|header_?value|apikey|_key$|token$"
 )
-"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a player are none."""
+"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a webhook are none."""
 
 
 def is_secret_name(name: str) -> bool:

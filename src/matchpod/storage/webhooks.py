@@ -80,7 +80,7 @@ async def create(db: Database, row: WebhookRow, *also: Statement, max_webhooks: 
         " WHERE (SELECT COUNT(*) FROM webhooks WHERE org_id = :org_id) < :max_webhooks RETURNING id",
         {**fields, "max_webhooks": max_webhooks},
     )
-    return bool(await rows.write_if_changed(db, insert, _position(row.org_id), *also))
+    return bool(await rows.write_if_changed(db, insert, _position(row.org_id, first=row.id), *also))
 
 
 async def get(db: Database, webhook_id: str) -> WebhookRow | None:
@@ -120,7 +120,7 @@ def switch_on(row: WebhookRow) -> list[Statement]:
         f" from_seq = {_NEWEST} WHERE id = :id AND off_at_ms IS NOT NULL",
         {"id": row.id, "org_id": row.org_id},
     )
-    return [on, _position(row.org_id)]
+    return [_position(row.org_id), on]
 
 
 def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statement]:
@@ -211,9 +211,14 @@ async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms:
 # --- positions ----------------------------------------------------------------------------------------------------
 
 
-def _position(org_id: str) -> Statement:
-    sql = f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1 ON CONFLICT DO NOTHING"
-    return Statement(sql, {"org_id": org_id})
+def _position(org_id: str, *, first: str = "") -> Statement:
+    """Begin at the newest event unless a webhook is on, other than `first`: the events before it are of no use."""
+    return Statement(
+        f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1"
+        " ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq WHERE webhook_positions.seq < excluded.seq"
+        " AND NOT EXISTS (SELECT 1 FROM webhooks WHERE org_id = :org_id AND off_at_ms IS NULL AND id <> :first)",
+        {"org_id": org_id, "first": first},
+    )
 
 
 async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:

@@ -55,6 +55,19 @@ def test_new_form_of_a_sandbox_has_two_teams_of_five() -> None:
     assert request.callback_url is None
 
 
+@pytest.mark.parametrize(
+    ("given", "body"), [("", {}), ("true", {"recordDemo": True}), ("false", {"recordDemo": False})]
+)
+def test_form_asks_for_demos_if_it_says_so(given: str, body: dict[str, object]) -> None:
+    settings = settings_of(sandbox(recordDemo=given))
+    assert {name: value for name, value in settings.items() if name == "recordDemo"} == body
+
+
+def test_recording_that_is_not_possible_is_a_fault_of_its_field() -> None:
+    (text,) = faults_of(sandbox(recordDemo="true")).by_field["recordDemo"]
+    assert text.startswith("Must not be true: this service stores no demos")
+
+
 def test_new_form_of_other_regions_lists_no_made_up_players() -> None:
     assert settings_of(empty()) == {"matchType": "competitive", "map": "de_dust2", "seriesFormat": "bo1"}
 

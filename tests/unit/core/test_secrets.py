@@ -22,7 +22,7 @@ SECRETS = [
 OTHERS = [
     "", "mp_freezetime", "key", "key_id", "new_key_id", "monkey", "map_key_count", "tokens_spent", "token_count",
     "kills", "steamid", "name", "server_id", "side", "passed", "passes", "passive", "bypass", "compass", "author", "authority", "authid",
-    "auth_id", "passengers", "spawn", "spw_count",
+    "webhook_id", "webhookId", "webhook_deliveries", "auth_id", "passengers", "spawn", "spw_count",
 ]  # fmt: skip
 
 

@@ -150,6 +150,27 @@ def test_setup_enables_the_log_first_and_loads_the_map_last() -> None:
     assert "bot_kick" in commands
 
 
+def test_gotv_of_a_recorded_match_is_on_before_its_map_loads_and_after_every_load() -> None:
+    recorded = msgspec.structs.replace(competitive(), record_demo=True, tv_delay_s=45)
+    *before, load = match_commands.setup_commands(recorded, map_name="de_mirage")
+    assert load == "changelevel de_mirage"
+    wanted = {"tv_enable": "1", "tv_delay": "45"}
+    for cvars in (
+        cvars_of(tuple(before)),
+        cvars_of(match_commands.match_commands(recorded)),
+        match_commands.expected_cvars(recorded),
+    ):
+        assert wanted.items() <= cvars.items()
+
+
+def test_gotv_of_other_matches_stays_as_it_is() -> None:
+    commands = (
+        *match_commands.setup_commands(competitive(), map_name="de_mirage"),
+        *match_commands.match_commands(competitive()),
+    )
+    assert not [command for command in commands if command.startswith("tv_")]
+
+
 def test_each_match_type_has_its_game_mode() -> None:
     for match_type, game_type, game_mode in [
         (MatchType.CASUAL, "0", "0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
@@ -21,11 +22,14 @@ CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
 """Kinds whose cause is usually the region of the match."""
+LEADS: Final = "leads"
+"""Detections of the anti-cheat."""
 
 _SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
 _JOINING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS)
 _IN_PLAY: Final = (PublicPhase.LIVE, PublicPhase.PAUSED)
 _WITH_SERVER: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING, *_IN_PLAY, PublicPhase.BETWEEN_MAPS)
+_BEFORE_COUNTER: Final = re.compile(r"( for|, time left|,)$")
 
 
 class Urgency(IntEnum):
@@ -44,6 +48,11 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     since_ms: int | None = None
     until_ms: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The text where no counter follows it."""
+        return _BEFORE_COUNTER.sub("", self.text)
 
 
 class Signals(msgspec.Struct):
@@ -171,7 +180,7 @@ def _detections(now: Situation) -> Attention | None:
     if not now.detections:
         return None
     text = "1 anti-cheat lead" if now.detections == 1 else f"{now.detections} anti-cheat leads"
-    return Attention(urgency=Urgency.NOTE, kind="leads", text=text)
+    return Attention(urgency=Urgency.NOTE, kind=LEADS, text=text)
 
 
 _RULES: Final = (_roster, _silence, _gone, _call, _pause, _pending, _tries, _callback, _loss, _detections)

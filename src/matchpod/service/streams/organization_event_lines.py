@@ -120,7 +120,7 @@ def attention_raised(row: ServerSummary, reason: Attention, *, at_ms: int) -> by
     raised = RaisedAttention(
         kind=reason.kind,
         urgency=reason.urgency.name.lower(),
-        text=reason.text,
+        text=reason.words,
         since=time_text(reason.since_ms),
         until=time_text(reason.until_ms),
     )

@@ -7,6 +7,7 @@ within a second of the event, and without passwords: bodies are kept and shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Final
 
 import msgspec
@@ -24,11 +25,11 @@ from matchpod.core.webhook_events import TEST_EVENT, WebhookEvent
 from matchpod.ports import Database
 from matchpod.service.actions.views import ActionView, action_view
 from matchpod.service.end_match import MATCH_OVER
-from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.identity.principals import Audience, Principal, Role, Scope
 from matchpod.service.reading import history_views
 from matchpod.service.reading.endings import ending_of, match_of
 from matchpod.service.reading.history import History
-from matchpod.service.reading.match_head import MatchView, ServerView, created_view
+from matchpod.service.reading.match_head import MatchView, ServerView, created_view, visible_row
 from matchpod.service.streams import organization_event_lines
 from matchpod.service.webhooks.discord import title_of
 from matchpod.storage import history, match_actions, servers
@@ -128,6 +129,7 @@ class Bodies:
         row = await servers.get(self._db, event.server_id)
         if row is None or row.org_id != org_id:
             return None
+        row = visible_row(row, Audience.MEMBERS)  # bodies are shown to members, and receivers are not of one kind
         try:
             data = await self._data(row, event)
         except NotFoundError:
@@ -180,7 +182,7 @@ class Bodies:
         found = await match_actions.get(self._db, row.id, event.action_id)
         if found is None:
             raise NotFoundError("There is no action with this id on this match.")
-        return action_view(found, has_ended=row.has_ended, shows_actor=True)
+        return action_view(found, has_ended=row.has_ended, shows_actor=False)
 
     async def missed_failures(self, event: events.MatchEndedEvent, before: Sequence[bytes]) -> list[bytes]:
         """Return the events of actions that failed because the match ended, unless they are among those before its end.
@@ -198,17 +200,16 @@ class Bodies:
             for one in map(read_event, before)
             if isinstance(one, events.ActionChangedEvent) and one.state is ActionState.FAILED
         }
-        return [
-            organization_event_lines.action_changed(
-                row,
-                msgspec.json.decode(one.request, type=ActionRequest),
-                ActionState.FAILED,
-                detail=AT_END,
-                at_ms=one.changed_at_ms,
-            )
-            for one in reversed(found)
-            if one.id not in known
-        ]
+        lines = []
+        for one in reversed(found):
+            with suppress(msgspec.ValidationError):  # of a type that a later version has stored
+                request = msgspec.json.decode(one.request, type=ActionRequest)
+                failed, at_ms = ActionState.FAILED, one.changed_at_ms
+                if one.id not in known:
+                    lines.append(
+                        organization_event_lines.action_changed(row, request, failed, detail=AT_END, at_ms=at_ms)
+                    )
+        return lines
 
 
 def test_body(timestamp: str) -> bytes:

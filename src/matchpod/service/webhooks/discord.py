@@ -13,7 +13,8 @@ import msgspec
 from matchpod.core.match.actions import ActionState
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views import organization_event_shapes as events
-from matchpod.core.views.organization_event_shapes import MatchEventBase
+from matchpod.core.views.attention import LEADS
+from matchpod.core.views.organization_event_shapes import MatchEventBase, RaisedAttention
 from matchpod.storage.servers import ServerRow
 
 PAUSE_MS: Final = 60_000
@@ -52,6 +53,11 @@ def message(line: str, before: bytes | None = None) -> bytes:
     return msgspec.json.encode(_Message(content=content))
 
 
+def may_show(event: MatchEventBase) -> bool:
+    """False for what a format with many readers never sends, whatever types it chose: leads are not proof."""
+    return not (isinstance(event, events.AttentionRaisedEvent) and event.attention.kind == LEADS)
+
+
 def title_of(row: ServerRow) -> str:
     """Return what people call a match: its teams, or its ids."""
     settings = read_settings(row.settings)
@@ -88,11 +94,18 @@ def _words(event: MatchEventBase) -> str:
             detail = f": {_plain(event.detail)}" if event.state is ActionState.FAILED and event.detail else ""
             return f"action {event.action.value} {state}{detail}"
         case events.AttentionRaisedEvent():
-            return f"needs attention: {_plain(event.attention.text.removesuffix(','))}"
+            return f"needs attention: {_plain(event.attention.text)}{_time(event.attention)}"
         case events.DemoAvailableEvent():
             return f"the demo of map {event.map_number} is available"
         case _:
             raise ValueError(f"no message for {type(event).__name__}")
+
+
+def _time(reason: RaisedAttention) -> str:
+    """Since when or until when, to the minute."""
+    if reason.since is not None:
+        return f" (since {reason.since[11:16]} UTC)"
+    return "" if reason.until is None else f" (until {reason.until[11:16]} UTC)"
 
 
 def _name(event: events.MapFinishedEvent) -> str:

@@ -12,11 +12,11 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 
+from matchpod.core.errors import UnavailableError
 from matchpod.core.views import organization_event_shapes as events
 from matchpod.core.views.organization_event_shapes import MatchEventBase
 from matchpod.core.webhook_events import WebhookEvent, WebhookFormat, is_wanted
@@ -90,7 +90,7 @@ class EventFeed:
             try:
                 if not await self.feed():
                     wait_s = self._pace.idle_s
-            except DatabaseUnavailableError as exc:
+            except (DatabaseUnavailableError, UnavailableError) as exc:
                 _log.debug("events of webhooks not read", extra={"reason": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("events of webhooks not read")
@@ -99,25 +99,39 @@ class EventFeed:
 
     async def feed(self) -> bool:
         """Make the deliveries of all new events; return whether any webhook is on."""
-        for position in await webhooks.behind(self._db, owner=self._owner, now_ms=self._clock.now_ms()):
-            # Another process was faster, or a message was sent meanwhile: it is read again the next time.
-            with suppress(NothingChangedError):
-                await self._catch_up(position)
+        has_more = True
+        while has_more:
+            has_more = False
+            for position in await webhooks.behind(self._db, owner=self._owner, now_ms=self._clock.now_ms()):
+                has_more |= await self._turn(position)
         return await webhooks.have_any(self._db)
 
-    async def _catch_up(self, position: Behind) -> None:
-        while True:
-            known, seen = self._seen.get(position.org_id, (position.seq, position.seq))
-            start = max(position.seq, seen) if known == position.seq else position.seq
-            page = await organization_events.read_after(self._db, position.org_id, start, limit=PAGE)
-            if not page:
-                return
-            if page[0][0] > start + 1 and start > 0:
-                _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
-            # After the events: a webhook that was created before one of them is among these.
-            active = await webhooks.switched_on(self._db, position.org_id)
-            found, last = await self._prepare(position.org_id, page, active)
-            position = await self._store(position, last, found, active)
+    async def _turn(self, position: Behind) -> bool:
+        """Read a page of an organization; return whether it may have more. Its errors do not stop the others."""
+        try:
+            return await self._read_page(position)
+        except NothingChangedError:
+            return False  # another process was faster, or a message was sent meanwhile: read again the next time
+        except (DatabaseUnavailableError, UnavailableError):
+            raise
+        except Exception:  # noqa: BLE001 - the other organizations must not wait for this one
+            _log.exception("events of webhooks not read", extra={"org_id": position.org_id})
+            self._metrics.crashes.inc("webhooks")
+            return False
+
+    async def _read_page(self, position: Behind) -> bool:
+        known, seen = self._seen.get(position.org_id, (position.seq, position.seq))
+        start = max(position.seq, seen) if known == position.seq else position.seq
+        page = await organization_events.read_after(self._db, position.org_id, start, limit=PAGE)
+        if not page:
+            return False
+        if page[0][0] > start + 1 and start > 0:
+            _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
+        # After the events: a webhook that was created before one of them is among these.
+        active = await webhooks.switched_on(self._db, position.org_id)
+        found, last = await self._prepare(position.org_id, page, active)
+        await self._store(position, last, found, active)
+        return len(page) == PAGE or last < page[-1][0]
 
     async def _prepare(
         self, org_id: str, page: Sequence[tuple[int, bytes]], active: Sequence[WebhookRow]
@@ -144,8 +158,8 @@ class EventFeed:
     async def _body(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
         try:
             return await self._bodies.prepare(org_id, seq, event, kind)
-        except DatabaseError:
-            raise
+        except (DatabaseError, UnavailableError):
+            raise  # it is built the next time
         except Exception:  # noqa: BLE001 - one event must not keep all others from being delivered
             _log.exception("event of webhooks could not be built", extra={"org_id": org_id, "seq": seq})
             self._metrics.crashes.inc("webhooks")
@@ -157,24 +171,23 @@ class EventFeed:
 
     async def _store(
         self, position: Behind, last: int, found: Sequence[PreparedEvent | bytes], active: Sequence[WebhookRow]
-    ) -> Behind:
-        """Store the deliveries, and return the new position."""
+    ) -> None:
+        """Store the deliveries with the new position."""
         if not found and last - position.seq < MAX_UNSTORED:
             self._seen[position.org_id] = (position.seq, last)
-            return position
+            return
         now_ms = self._clock.now_ms()
         prepared = [one for one in found if isinstance(one, PreparedEvent)]
         lines = [one for one in found if isinstance(one, bytes)]
         statements = [webhooks.advance(position, last, owner=self._owner, now_ms=now_ms)]
         for webhook in active:
-            wanted = [one for one in prepared if _wants(webhook, one.event, one.seq)]
+            wanted = [one for one in prepared if _sends(webhook, one)]
             if wanted:
                 statements += await self._deliveries(webhook, wanted, now_ms)
         statements += organization_events.append(position.org_id, lines, at_ms=now_ms)
         await self._db.write(statements)
         self._seen.pop(position.org_id, None)
         self._wake()
-        return Behind(position.org_id, last)
 
     async def _deliveries(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
         if webhook.format is WebhookFormat.DISCORD:
@@ -231,6 +244,12 @@ class EventFeed:
 
 def _wants(webhook: WebhookRow, kind: WebhookEvent, seq: int) -> bool:
     return webhook.from_seq < seq and is_wanted(kind, chosen=webhook.events, format=webhook.format)
+
+
+def _sends(webhook: WebhookRow, one: PreparedEvent) -> bool:
+    if webhook.format is WebhookFormat.DISCORD and not discord.may_show(one.head):
+        return False
+    return _wants(webhook, one.event, one.seq)
 
 
 def _any_wants(kind: WebhookEvent, seq: int, active: Sequence[WebhookRow]) -> bool:

@@ -22,6 +22,7 @@ from matchpod.adapters.fleets.agones_servers import (
     is_ready,
     kept_server,
     listed_server,
+    named_port,
     place_of_server,
 )
 from matchpod.adapters.kubernetes.objects import AgonesServer, GameServerStatus, NodeAddress, ObjectMeta, StatusPort
@@ -104,6 +105,7 @@ def test_port_is_half_of_a_double_one_then_the_named_one_then_the_first() -> Non
     assert choose_port(named, "game", "udp") == 7001
     assert choose_port(place(("default", 7005)), "game", "udp") == 7005
     assert choose_port(place(), "game", "udp") is None
+    assert (named_port(named, "tv", "udp"), named_port(named, "gotv", "udp")) == (7000, None)
 
 
 def test_lists_that_are_null_are_empty() -> None:

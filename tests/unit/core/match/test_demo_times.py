@@ -65,6 +65,19 @@ def test_players_who_leave_after_a_map_have_more_time_to_return() -> None:
     assert longer.wait(1) == [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
 
 
+def test_players_who_leave_late_after_a_map_have_more_time_to_return_too() -> None:
+    driver = live_map().end_map().after(50).leave(ANN, BEN)
+    left_ms = driver.now_ms
+    while driver.match.phase is MatchPhase.BETWEEN_MAPS:
+        driver.after(10)
+    assert driver.now_ms - left_ms == (120 + DEMO) * 1000
+
+
+def test_short_time_to_join_leaves_the_time_of_a_map_change_and_more() -> None:
+    driver = live_map(msgspec.structs.replace(recorded(), join_seconds=60)).end_map().leave(BEN)
+    assert driver.match.join_deadline_ms() == driver.now_ms + (120 + DEMO) * 1000
+
+
 def test_time_to_join_is_longer_until_the_next_map_loads_and_as_usual_then() -> None:
     driver = live_map().end_map().after(10).leave(BEN)
     left_ms = driver.now_ms

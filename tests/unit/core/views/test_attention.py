@@ -8,12 +8,25 @@ import msgspec
 import pytest
 
 from matchpod.core import events as ev
-from matchpod.core.views.attention import Signals, Situation, attention_of
+from matchpod.core.views.attention import Attention, Signals, Situation, Urgency, attention_of
 from matchpod.core.views.progress import PublicPhase
 from tests.unit.core.match_driver import ANN
 
 NOW_MS = 1_000_000
 QUIET = Situation(now_ms=NOW_MS, phase=PublicPhase.LIVE)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("paused for", "paused"),
+        ("2 players missing, time left", "2 players missing"),
+        ("a player asked for an admin,", "a player asked for an admin"),
+        ("log gap: 1 round incomplete", "log gap: 1 round incomplete"),
+    ],
+)
+def test_a_text_without_its_counter_is_whole(text: str, words: str) -> None:
+    assert Attention(urgency=Urgency.NOW, kind="x", text=text).words == words
 
 
 def texts(**changes: Any) -> list[str]:
