@@ -92,7 +92,7 @@ def _key(played: PlayedMap) -> tuple[int, bool]:
 
 
 def is_kept(row: ServerRow) -> bool:
-    """True if the server of a match that has ended may be kept for demos: it did not fail, and was not canceled by hand."""
+    """True if the server of a match that has ended may be kept for demos: not if it failed, or was canceled by hand."""
     is_over = row.reason not in BY_HAND and row.reason not in FAILURE_REASONS
     return is_over and row.running_at_ms is not None and settings_of(row).record_demo
 
