@@ -106,7 +106,7 @@ async def test_server_is_kept_until_its_demo_is_uploaded_but_its_result_is_there
     assert world.region.releases == []
     begun = await begin_upload(world, 0)
     world.clock.ahead_ms += 25_000  # past the time to begin
-    await demos.renew(world.db, "u0", received_bytes=1, now_ms=world.clock.now_ms())
+    await demos.renew(world.db, {"u0": 1}, world.clock.now_ms())
     await asyncio.sleep(0.5)
     assert world.region.releases == []
     await end_upload(world, begun)
