@@ -119,6 +119,15 @@ async def test_cancelled_write_is_over_before_its_file_is_closed(storage: DemoSt
     await writer.discard()
 
 
+async def test_committed_file_is_closed_once(storage: DemoStorage, tmp_path: Path) -> None:
+    writer = await storage.create(KEY)
+    await writer.write(b"0123456789")
+    await writer.commit()
+    with (tmp_path / "other").open("wb") as other:  # has the number that the file had
+        await writer.keep_cut()
+        os.fstat(other.fileno())
+
+
 # --- the folder ---------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +174,22 @@ async def test_large_file_is_sent_in_parts(s3: S3Storage, tmp_path: Path, monkey
     await writer.commit()
     assert await content(s3, 0, len(body)) == body
     assert list((tmp_path / "parts").iterdir()) == []
+
+
+async def test_part_that_is_sent_while_its_upload_is_cut_is_kept(
+    s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_module, "PART_BYTES", 5 * 1024 * 1024)
+    part = os.urandom(5 * 1024 * 1024)
+    writer = await s3.create(KEY)
+    await writer.write(part)
+    waiting = asyncio.create_task(writer.write(part))  # waits until the part before was sent
+    await asyncio.sleep(0.05)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await writer.commit()
+    stored = await content(s3, 0, 2 * len(part))
+    assert stored in (part, part * 2)
 
 
 async def test_upload_that_never_ended_is_cleaned_up(s3: S3Storage) -> None:
