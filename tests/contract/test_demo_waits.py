@@ -79,7 +79,9 @@ async def states(world: World) -> list[tuple[int, DemoState, MissingReason | Non
 
 
 async def until_kept(world: World) -> None:
-    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "kept")
+    """Wait until a process has seen that the server is kept."""
+    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "ended")
+    await world.until(lambda: any("srv_1" in process.deps.kept for process in world.processes), "kept")
 
 
 async def until_released(world: World) -> None:
@@ -104,7 +106,7 @@ async def test_server_is_kept_until_its_demo_is_uploaded_but_its_result_is_there
     assert world.region.releases == []
     begun = await begin_upload(world, 0)
     world.clock.ahead_ms += 25_000  # past the time to begin
-    await demos.renew(world.db, "u0", received_bytes=1, now_ms=world.clock.now_ms())
+    await demos.renew(world.db, {"u0": 1}, world.clock.now_ms())
     await asyncio.sleep(0.5)
     assert world.region.releases == []
     await end_upload(world, begun)
@@ -119,9 +121,10 @@ async def test_players_are_kicked_at_the_end_of_a_match_whose_server_is_kept(wor
     world.start()
     await world.create(game=RECORDED)
     await until_kept(world)
-    # Of those who are still there: the players of a simulated server leave soon after the end.
-    kicks = [command for command in world.region.running["srv_1"].commands if not command.startswith("kickid")]
-    assert kicks[-1] == STATUS
+    commands = world.region.running["srv_1"].commands
+    # Those who are still there are kicked: the players of a simulated server leave soon after the end.
+    await world.until(lambda: [one for one in commands if not one.startswith("kickid")][-1] == STATUS, "the kicks")
+    assert world.region.releases == []
 
 
 async def test_server_is_released_if_no_upload_begins_in_time(world: World) -> None:
