@@ -136,6 +136,7 @@ class Webhooks:
         if request.url is not None:
             shown = _shown_url(request.url, row.format)
             columns |= {"url": self._vault.seal(request.url), "shown_url": shown, "may_be_private": may_be_private}
+            columns["failing_since_ms"] = None  # of the receiver before
             words.append(f"URL {shown}")
         if request.events is not None:
             events = " ".join(request.events)
