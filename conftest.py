@@ -34,7 +34,7 @@ def corpus() -> Path:
 
 ROOT = Path(__file__).parent
 TESTS = ROOT / "tests"
-BROWSER = TESTS / "browser"
+BROWSER, DEPLOY = TESTS / "browser", TESTS / "deploy"
 WAITING = ROOT / "packages/matchpod-gameserver/gameserver_tests/process"
 BUSY = (TESTS / "unit", ROOT / "packages")
 """Folders of tests that compute, except those in WAITING."""
@@ -53,7 +53,7 @@ SLOWEST = (
             "e2e/service/test_recovery.py",
             "e2e/service/test_results.py",
             "e2e/test_serve.py",
-            "deploy/test_chart.py",
+            "deploy",
             "contract/test_heartbeats.py",
             "contract/test_supervisor.py",
             "contract/test_runner_entries.py",
@@ -84,11 +84,16 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.forked_workers import ForkedWorkers, Group
 
         def group_of(item: pytest.Item) -> Group:
-            """A process for the tests that share a browser, whose event loop stays; one for those that are measured."""
+            """A process for the tests that share a browser, whose event loop stays; one for those that are measured.
+
+            Those of `deploy` share the rendered chart.
+            """
             if _is_in(item.path, *MEASURED):
                 return Group("measured", is_busy=True)
             if _is_in(item.path, BROWSER):
                 return Group("browser", is_alone=True)
+            if _is_in(item.path, DEPLOY):
+                return Group("deploy")
             return Group(item.path, is_busy=_is_in(item.path, *BUSY) and not _is_in(item.path, WAITING))
 
         config.pluginmanager.register(ForkedWorkers(workers, group_of, busy_workers=max(workers // 3, 1)))

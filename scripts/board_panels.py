@@ -313,6 +313,30 @@ CALLBACKS: Final = Row(
     ),
 )
 
+DEMOS: Final = Row(
+    "Demos",
+    (
+        Panel(
+            "Recorded and uploaded now",
+            "In the database, for all processes.",
+            ((shared("matchpod_demos{%s}", "state"), "{{state}}"),),
+            is_stacked=True,
+        ),
+        Panel(
+            "Uploads by outcome",
+            "In 10 minutes. What is not available is missing: runbook MatchpodDemosNotStored.",
+            (("sum by (outcome) (increase(matchpod_demo_uploads_total{%s}[10m]))", "{{outcome}}"),),
+            is_stacked=True,
+        ),
+        Panel(
+            "Bytes received",
+            "In 10 minutes, on the upload port.",
+            (("sum(increase(matchpod_demo_bytes_total{%s}[10m]))", "bytes"),),
+            "bytes",
+        ),
+    ),
+)
+
 API: Final = Row(
     "API, console and streams",
     (
@@ -483,4 +507,4 @@ AGONES: Final = Row(
     is_collapsed=True,
 )
 
-ROWS: Final = (WELL, MATCHES, CAPACITY, LOG, CALLBACKS, API, PROCESS, AGONES)
+ROWS: Final = (WELL, MATCHES, CAPACITY, LOG, CALLBACKS, DEMOS, API, PROCESS, AGONES)

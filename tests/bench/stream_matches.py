@@ -59,8 +59,8 @@ class Way(StrEnum):
     """Through nginx, with its usual HTTP/1.0 to the service."""
 
 
-FARM_SERVERS = 150
-"""Maximum servers of a process: one with more is slow to post, and its delay would be measured."""
+FARM_SERVERS = 60
+"""Maximum servers of a process: each of more posts less often than every 100 ms, and that delay would be measured."""
 
 _LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 _ENDED_STREAMS = re.compile(r'^matchpod_streams_ended_total\{.*why="(\w+)"\} (\d+)', re.MULTILINE)

@@ -26,12 +26,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService]:
-    """A service with people and with matches that stay open; all tests share it."""
+    """A service with people, which all tests share."""
     if chromium.executable() is None:
         pytest.skip(chromium.MISSING)
     created = ConsoleService(tmp_path_factory.mktemp("console"))
     with created.running:
-        created.create_hostile_matches()
         yield created
 
 
@@ -95,9 +94,15 @@ class Pages:
 
 
 @pytest.fixture
-def pages(browser: Browser, service: ConsoleService, keys: Mapping[str, str]) -> Iterator[Pages]:
-    """Opens pages. The test fails on any console message, script error, failed request, violation or dialog."""
-    service.keep_open()
+def pages(
+    request: pytest.FixtureRequest, browser: Browser, service: ConsoleService, keys: Mapping[str, str]
+) -> Iterator[Pages]:
+    """Opens pages. The test fails on any console message, script error, failed request, violation or dialog.
+
+    There are matches with hostile texts, which stay open, unless a test wants a wall that is quiet.
+    """
+    if "quiet_wall" not in request.fixturenames:
+        service.keep_open()
     opened = Pages(browser, service, keys)
     yield opened
     opened.close()

@@ -37,7 +37,7 @@ HINT = "your browser waits for that"
 
 
 @pytest.fixture(autouse=True)
-def quiet_wall(service: ConsoleService, pages: Pages) -> None:
+def quiet_wall(service: ConsoleService) -> None:
     """Only the matches of a test need attention."""
     service.cancel_hostile_matches()
     service.acknowledge_all()

@@ -26,7 +26,7 @@ from matchpod.ports import (
     StorageFullError,
 )
 from matchpod.service.demos.uploads import Ended, Sender, UploadHead, UploadLimits, Uploads, file_name_of, map_of
-from matchpod.storage import demos, history
+from matchpod.storage import demos, history, organization_events
 from matchpod.storage.demos import DemoRow
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
@@ -133,6 +133,17 @@ async def test_upload_is_stored_with_its_checksum(world: World) -> None:
     assert (row.received_bytes, row.stored_bytes, row.owner) == (10, 10, "me")
     assert world.files() == {"a.dem": b"0123456789"}
     assert (world.folder / (row.storage_key or "")).is_file()
+
+
+async def test_available_demo_is_an_event_of_the_organization(world: World, db: Database) -> None:
+    await world.upload(body(b"0123", then=lose))
+    assert await organization_events.newest(db, "org_1") == 0
+    await world.upload(body(b"0123456789"))
+    ((_, line),) = await organization_events.read_after(db, "org_1", 0, limit=9)
+    event = msgspec.json.decode(line)
+    assert (event["type"], event["serverId"], event["mapNumber"]) == ("demo_available", SERVER, 1)
+    assert (event["demo"]["mapId"], event["demo"]["state"], event["demo"]["size"]) == (map_id(SERVER), "available", 10)
+    assert [one["state"] for one in event["demo"]["files"]] == ["missing", "available"]
 
 
 async def test_cut_upload_is_kept_apart_and_missing(world: World) -> None:

@@ -129,6 +129,33 @@ async def test_what_may_end_a_round_does_not_wait_for_the_next_commit(
         await told.is_complete.wait()
 
 
+@pytest.mark.parametrize(
+    ("body", "is_map_point", "waits"),
+    [
+        (b'"A<2><[U:1:1]><CT>" [1 2 3] killed "B<3><[U:1:2]><TERRORIST>" [1 2 3] with "ak47"', True, False),
+        (b'"A<2><[U:1:1]><CT>" triggered "Defused_The_Bomb"', True, False),
+        (b'"A<2><[U:1:1]><CT>" say "hello"', True, True),
+        (b'"A<2><[U:1:1]><CT>" [1 2 3] killed "B<3><[U:1:2]><TERRORIST>" [1 2 3] with "ak47"', False, True),
+    ],
+)
+async def test_what_may_decide_the_last_round_does_not_keep_game_over_waiting(
+    db: Database, monkeypatch: pytest.MonkeyPatch, body: bytes, *, is_map_point: bool, waits: bool
+) -> None:
+    monkeypatch.setattr(log_writer, "TICK_S", 3_600.0)
+    world = HeldWorld(db)
+    world.may_map_end = world.may_round_end_map = is_map_point
+    world.writer.add("srv_1", post(body), Told().note(1))
+    assert await is_committed_soon(db) is not waits
+
+
+async def is_committed_soon(db: Database) -> bool:
+    for _ in range(20):
+        if await bodies(db, "srv_1"):
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
 async def test_post_that_cannot_be_stored_does_not_affect_others(db: Database) -> None:
     counting, told = CountingDatabase(db), Told()
     counting.error = DatabaseError("a value does not fit")
@@ -234,7 +261,8 @@ class HeldWorld:
     """A match in which a round is played, on a server whose answers are held for very long."""
 
     def __init__(self, db: Database) -> None:
-        self.matches, self.may_map_end, self.answers = LocalMatches(), False, 0
+        self.matches, self.answers = LocalMatches(), 0
+        self.may_map_end = self.may_round_end_map = False
         self.live = LocalMatch("srv_1", cast(Fold, self), 0)
         self.matches.add(self.live)
         self.writer = LogWriter(db, self.matches, FoldTurns(), distance_of=lambda _: 3_600.0)

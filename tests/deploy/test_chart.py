@@ -18,6 +18,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from matchpod.console.routes import ROUTES
+from matchpod.service.ingest.urls import DEMOS_PATH
 from matchpod.settings import load_settings
 from matchpod.settings.values import SERVICE
 from matchpod.web.routes import ENDPOINTS
@@ -255,14 +256,14 @@ def test_services_select_the_pods_of_the_service_only(rendered: dict[str, list[O
 def test_metrics_are_never_public(everything: dict[str, list[Object]]) -> None:
     for service in (one for objects in everything.values() for one in kinds(objects, "Service")):
         if service["spec"].get("type", "ClusterIP") != "ClusterIP":
-            assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
+            assert {port["name"] for port in service["spec"]["ports"]} <= {"http", "uploads"}
     served = [one.path for one in ENDPOINTS] + [one.path for one in ROUTES]
     first = {f"/{path.split('/')[1]}" for path in served}
     hidden = {"/metrics", "/readyz", "/healthz", "/openapi-internal.json"}
     for name, objects in everything.items():
         paths = {path for ingress in kinds(objects, "Ingress") for path in paths_of(ingress)}
         assert not paths & hidden, name
-        assert all(any(path.startswith(prefix) for path in served) for prefix in paths), name
+        assert all(any(path.startswith(prefix) for path in served) for prefix in paths - {DEMOS_PATH}), name
         if name in {"cluster", "sandbox", "traefik"}:
             assert first - paths == hidden, name
 
@@ -275,13 +276,18 @@ def test_paths_with_tokens_have_ingresses_of_their_own_that_are_not_logged(every
     nginx = {one["metadata"]["name"]: one for one in kinds(everything["cluster"], "Ingress")}
     assert {name: paths_of(one) for name, one in nginx.items()} == {
         "matchpod": ["/api", "/console", "/docs", "/openapi.json"],
+        "matchpod-demos": ["/ingest/demos"],
         "matchpod-ingest": ["/ingest"],
         "matchpod-links": ["/console/login", "/overlay"],
     }
     annotations = {name: one["metadata"]["annotations"] for name, one in nginx.items()}
     log, ranges = (f"nginx.ingress.kubernetes.io/{key}" for key in ("enable-access-log", "whitelist-source-range"))
-    assert [one.get(log) for one in annotations.values()] == [None, "false", "false"]
-    assert [one.get(ranges) for one in annotations.values()] == [None, "198.51.100.0/24", None]
+    assert {name: (one.get(log), one.get(ranges)) for name, one in annotations.items()} == {
+        "matchpod": (None, None),
+        "matchpod-demos": ("false", "198.51.100.0/24"),
+        "matchpod-ingest": ("false", "198.51.100.0/24"),
+        "matchpod-links": ("false", None),
+    }
     traefik = {
         one["metadata"]["name"]: one["metadata"].get("annotations", {})
         for one in kinds(everything["traefik"], "Ingress")
@@ -532,6 +538,8 @@ def test_service_accepts_environment_and_settings_file(
         "MATCHPOD_DATABASE_URL": "postgresql://a:b@db/c",
         "MATCHPOD_SECRET_KEY": "A" * 43 + "=",
         "MATCHPOD_CALLBACK_PROXY": "http://user:password@proxy.example.net:3128",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
     }
     environment = {one["name"]: one.get("value") or key[one["name"]] for one in container["env"]}
     codes = ["sandbox"]
@@ -645,6 +653,51 @@ def test_schema_accepts_the_defaults_and_knows_every_value() -> None:
                     check(value, schema["properties"][key])
 
     check(DEFAULTS, SCHEMA)
+
+
+def test_demos_have_a_port_of_their_own_behind_the_ingress_too(rendered: dict[str, list[Object]]) -> None:
+    objects = rendered["cluster"]
+    (container,) = containers(named(objects, "Deployment")["spec"]["template"]["spec"])
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment["MATCHPOD_UPLOAD_PORT"] == "8082"
+    assert environment["MATCHPOD_UPLOAD_URL"] == f"http://matchpod.{NAMESPACE}.svc:8082"
+    assert str(environment["MATCHPOD_DEMO_STORAGE"]).startswith("s3://matchpod-demos/eu?")
+    assert "AWS_SECRET_ACCESS_KEY" in environment
+    assert {"name": "uploads", "containerPort": 8082} in container["ports"]
+    ports = {one["name"]: one["port"] for one in named(objects, "Service")["spec"]["ports"]}
+    assert ports["uploads"] == 8082
+    ingress = named(objects, "Ingress", "matchpod-demos")
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    assert (path["path"], path["backend"]["service"]["port"]["name"]) == ("/ingest/demos", "uploads")
+    annotations = ingress["metadata"]["annotations"]
+    prefix = "nginx.ingress.kubernetes.io"
+    assert annotations[f"{prefix}/proxy-request-buffering"] == "off"
+    assert annotations[f"{prefix}/proxy-body-size"] == "1000m"
+    assert annotations[f"{prefix}/enable-access-log"] == "false"
+    assert annotations[f"{prefix}/whitelist-source-range"] == "198.51.100.0/24"
+    assert f"{prefix}/proxy-body-size" not in named(objects, "Ingress", "matchpod-ingest")["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_possible"),
+    [
+        ({"demos": {"enabled": True}, "replicaCount": 2}, False),
+        ({"demos": {"enabled": True, "storage": "file:///srv/demos"}, "database": {"kind": "postgresql"}}, False),
+        (
+            {
+                "demos": {"enabled": True, "storage": "s3://demos"},
+                "replicaCount": 2,
+                "database": {"kind": "postgresql"},
+            },
+            True,
+        ),
+    ],
+)
+def test_folder_for_demos_is_refused_with_replicas(
+    tmp_path: Path, values: dict[str, Any], *, is_possible: bool
+) -> None:
+    found = any(one.startswith("demos.storage must be a bucket") for one in sentences(values, tmp_path))
+    assert found is not is_possible
 
 
 def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_path: Path) -> None:

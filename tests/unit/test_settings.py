@@ -139,6 +139,10 @@ def test_demos_are_uploaded_where_the_log_is_posted_unless_settings_say_otherwis
     assert load_settings(public, no_file).upload_base() == "https://play.example"
     logs = {**public, "MATCHPOD_LOG_URL": "http://matchpod.internal"}
     assert load_settings(logs, no_file).upload_base() == "http://matchpod.internal"
+    without_proxy = {**public, "MATCHPOD_LOG_URL": "http://matchpod.internal:8080"}
+    assert load_settings(without_proxy, no_file).upload_base() == "http://matchpod.internal:8081"
+    own_port = {**port, "MATCHPOD_PUBLIC_URL": "https://play.example:8080"}
+    assert load_settings(own_port, no_file).upload_base() == "https://play.example:8080"
     own = {**logs, "MATCHPOD_UPLOAD_URL": "http://uploads.internal"}
     assert load_settings(own, no_file).upload_base() == "http://uploads.internal"
 
@@ -147,7 +151,9 @@ def test_region_may_upload_demos_elsewhere() -> None:
     fleet = 'kind = "process"\nports = "1-2"'
     elsewhere = region(fleet, 'log_url = "http://log.example"')
     assert load(text=elsewhere).upload_urls == {"eu": "http://log.example"}
-    assert load({"MATCHPOD_UPLOAD_URL": "http://up.example"}, elsewhere).upload_urls == {}
+    assert load({"MATCHPOD_UPLOAD_URL": "http://up.example"}, elsewhere).upload_urls == {"eu": "http://log.example"}
+    direct = region(fleet, 'log_url = "http://log.example:8080"')
+    assert load({"MATCHPOD_UPLOAD_PORT": "8082"}, direct).upload_urls == {"eu": "http://log.example:8082"}
     both = region(fleet, 'log_url = "http://log.example"\nupload_url = "http://eu.example"')
     assert load({"MATCHPOD_UPLOAD_URL": "http://up.example"}, both).upload_urls == {"eu": "http://eu.example"}
 

@@ -16,7 +16,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -91,6 +91,9 @@ OPS_LIMITS: Final = ConnectionLimits(
 They are from the open files kept for other purposes."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
 """A probe is one packet. Scrapers connect again after a pause."""
+
+UPLOAD_PORT_TRIES: Final = 10
+UPLOAD_PORT_PAUSE_S: Final = 0.5
 
 Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -187,7 +190,7 @@ async def _serve(
         read_only = await _prepare(resources, is_restored=is_restored)
         begun, unfinished = _open_begun_entry(resources)
         stack.callback(begun.close)
-        bound, ops, uploads = _bind_ports(settings, stack)
+        bound, ops, uploads = await _bind_ports(settings, stack)
         url, ingest_base = _local_url(settings, bound), settings.ingest_base(port_of(bound))
         upload_base = settings.upload_base(None if uploads is None else port_of(uploads))
         service = compose(resources, owner=_owner(), ingest_base=ingest_base, upload_base=upload_base, begun=begun)
@@ -227,7 +230,7 @@ def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[No
     return watched_loop(exit_s=exit_s, on_stall=metrics.count_stall, on_lag=metrics.loop_lag_s.observe)
 
 
-def _bind_ports(
+async def _bind_ports(
     settings: Settings, stack: AsyncExitStack
 ) -> tuple[socket.socket, socket.socket | None, socket.socket | None]:
     """Bind the port of the service, and those for probes and metrics and for uploads, if there are any."""
@@ -236,7 +239,12 @@ def _bind_ports(
         return None if port is None else stack.enter_context(bind(settings.host, port))
 
     bound = stack.enter_context(bind(settings.host, settings.port))
-    return bound, bind_if_set(settings.ops_port), bind_if_set(settings.upload_port)
+    ops = bind_if_set(settings.ops_port)
+    for _ in range(UPLOAD_PORT_TRIES):  # the upload process of a service that was just killed may need a moment to end
+        with suppress(ResourcesError):
+            return bound, ops, bind_if_set(settings.upload_port)
+        await asyncio.sleep(UPLOAD_PORT_PAUSE_S)
+    return bound, ops, bind_if_set(settings.upload_port)
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
@@ -396,7 +404,14 @@ class ServiceProcess:
 
 def _upload_process(service: Service, bound: socket.socket) -> UploadProcess:
     deps = service.deps
-    return UploadProcess(bound, db=deps.db, clock=deps.clock, metrics=deps.metrics.demos, owner=_owner())
+    return UploadProcess(
+        bound,
+        db=deps.db,
+        clock=deps.clock,
+        metrics=deps.metrics.demos,
+        owner=_owner(),
+        on_available=deps.streams.organizations.wake,
+    )
 
 
 async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:

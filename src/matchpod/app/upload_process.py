@@ -9,12 +9,13 @@ import asyncio
 import logging
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from matchpod.app.upload_service import DRAIN_S, END_S, Report
+from matchpod.core.demos import DemoState, MissingReason
 from matchpod.ports import Clock, Database, DatabaseError
 from matchpod.service.telemetry.metrics import DemoMetrics
 from matchpod.storage import demos
@@ -43,18 +44,16 @@ class UploadProcess:
         clock: Clock,
         metrics: DemoMetrics,
         owner: str,
+        on_available: Callable[[], None] = lambda: None,
         command: Sequence[str] = (sys.executable, "-m", "matchpod"),
-        silent_s: float = SILENT_S,
-        first_pause_s: float = FIRST_PAUSE_S,
     ) -> None:
         self._bound = bound
         self._db = db
         self._clock = clock
         self._metrics = metrics
         self._owner = owner
+        self._on_available = on_available
         self._command = command
-        self._silent_s = silent_s
-        self._first_pause_s = first_pause_s
         self._started = 0
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopping = False
@@ -67,7 +66,7 @@ class UploadProcess:
     async def run(self) -> None:
         """Keep the process running until `stop`, or until cancelled."""
         self._bound.listen(BACKLOG)  # so that uploads wait for it, also when it is started again
-        pause_s, loop = self._first_pause_s, asyncio.get_running_loop()
+        pause_s, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while not self._is_stopping:
             began_s = loop.time()
             owner = f"{self._owner}/{self._started}"
@@ -77,7 +76,7 @@ class UploadProcess:
             if self._is_stopping:
                 return
             self._metrics.restarts.inc()
-            pause_s = self._first_pause_s if loop.time() - began_s > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
+            pause_s = FIRST_PAUSE_S if loop.time() - began_s > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
             _log.error("upload process ended, it is started again", extra={"exit_code": code, "pause_s": pause_s})
             await asyncio.sleep(pause_s)
 
@@ -118,17 +117,20 @@ class UploadProcess:
 
     async def _read(self, output: asyncio.StreamReader) -> None:
         while True:
-            async with asyncio.timeout(self._silent_s):
+            async with asyncio.timeout(SILENT_S):
                 line = await output.readline()
             if not line:
                 return
             report = msgspec.json.decode(line, type=Report)
             if report.ended is not None:
                 self._metrics.count(report.ended, received_bytes=report.received_bytes, seconds=report.seconds)
+                if report.ended == DemoState.AVAILABLE:
+                    self._on_available()
 
     async def _lose(self, owner: str) -> None:
         try:
             if lost := await demos.lose_of(self._db, owner, self._clock.now_ms()):
+                self._metrics.uploads.inc(MissingReason.INTERRUPTED, amount=lost)
                 _log.warning("demos missing: their upload was interrupted", extra={"demos": lost})
         except DatabaseError as exc:
             _log.warning("interrupted uploads not recorded yet", extra={"error": str(exc)})

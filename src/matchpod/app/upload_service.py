@@ -21,6 +21,7 @@ import msgspec
 import uvloop
 
 from matchpod.app.demo_storage import open_demo_storage
+from matchpod.app.garbage import share_one_heap
 from matchpod.app.http_server import HttpServer, port_of
 from matchpod.app.resources import open_clock, open_database
 from matchpod.core.demos import MissingReason
@@ -63,6 +64,7 @@ def outcome_of(reason: MissingReason | None) -> str:
 
 def run_upload_service(settings: Settings, bound_fd: int, owner: str) -> int:
     """Receive demos on a bound socket until standard input ends; return the exit code."""
+    share_one_heap()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     bound = socket.socket(fileno=bound_fd)

@@ -60,6 +60,18 @@ class MissingReason(StrEnum):
     """It was deleted when it was past its retention."""
 
 
+UPLOAD_REASONS: Final = (
+    MissingReason.CUT,
+    MissingReason.INTERRUPTED,
+    MissingReason.TOO_SLOW,
+    MissingReason.TOO_LARGE,
+    MissingReason.OVER_QUOTA,
+    MissingReason.DISK_FULL,
+    MissingReason.STORAGE_FAILED,
+)
+"""Why an upload that has begun did not make a demo available."""
+
+
 class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What decides how long to wait for a demo."""
 

@@ -259,11 +259,18 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if self.match.phase is not MatchPhase.LIVE or played.is_round_unknown or played.has_final_score:
             return True
         if played.is_scored:
-            return self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))
+            return self.may_round_end_map
         minutes, began_ms, now_ms = settings.deathmatch_minutes, played.started_at_ms, played.last_event_at_ms
         if minutes is None or began_ms is None or now_ms is None:
             return True
         return now_ms >= began_ms + to_ms(minutes * 60) - LAST_MINUTE_MS
+
+    @property
+    def may_round_end_map(self) -> bool:
+        """True if a map with a score is live that may end in the round that is played."""
+        match, played = self.match, self.match.current_map
+        is_scored = match.phase is MatchPhase.LIVE and played.is_scored
+        return is_scored and self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))
 
     def match_ms(self, now_ms: int) -> int:
         """Convert a time of our clock to that of the match's timeouts."""

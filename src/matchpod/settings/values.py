@@ -60,7 +60,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
     upload_url: str | None = setting(
         rules.web_url(),
         "The URL at which the game servers of this region reach the upload port.",
-        fallback="`MATCHPOD_UPLOAD_URL`, or else `log_url`",
+        fallback="follows from `log_url` if set, else `MATCHPOD_UPLOAD_URL`",
     )
     record_demos: bool = setting(
         rules.boolean(),
@@ -113,8 +113,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     upload_url: str | None = setting(
         rules.web_url(),
         "The URL at which game servers reach that port. Not needed behind a proxy that passes `/ingest/demos` on to it "
-        "([proxies.md](proxies.md)). A region can have its own, as `upload_url`.",
-        fallback="`MATCHPOD_LOG_URL` or `MATCHPOD_PUBLIC_URL` if set, else http://HOST:UPLOAD_PORT",
+        "([proxies.md](proxies.md#uploads-of-demos)). A region can have its own, as `upload_url`.",
+        fallback="that of log posts: with the upload port in place of the port of the service if it names that one, "
+        "else as it is",
     )
     demo_storage: str | None = setting(
         rules.storage_url(),
@@ -404,16 +405,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Return the URL at which game servers upload demos, unless their region has its own; None without demos."""
         if self.upload_port is None:
             return None
-        direct = f"http://{_reachable(self.host)}:{self.upload_port if bound_port is None else bound_port}"
-        return self.upload_url or self.log_url or self.public_url or direct
+        bound = self.upload_port if bound_port is None else bound_port
+        return self.upload_url or self._beside(self.log_url or self.public_url or self.ingest_base(), bound)
 
     @property
     def upload_urls(self) -> Mapping[str, str]:
         """The regions whose game servers upload demos at another URL, and these URLs."""
         found = {
-            region.code: region.upload_url or (None if self.upload_url else region.log_url) for region in self.regions
+            region.code: region.upload_url
+            or (None if region.log_url is None else self._beside(region.log_url, self.upload_port or 0))
+            for region in self.regions
         }
         return {code: url for code, url in found.items() if url is not None}
+
+    def _beside(self, url: str, upload_port: int) -> str:
+        """Return where uploads go if log posts go to this URL: it names the port of the service, or else a proxy."""
+        parts = urlsplit(url)
+        if parts.scheme != "http" or parts.port != self.port:
+            return url
+        host = parts.netloc.rpartition(":")[0]
+        return parts._replace(netloc=f"{host}:{upload_port}").geturl()
 
 
 SERVICE = table_of(Settings)

@@ -225,8 +225,13 @@ async def renew(db: Database, upload_id: str, *, received_bytes: int, now_ms: in
     return bool(await rows.write_one(db, sql, {"upload_id": upload_id, "received": received_bytes, "now_ms": now_ms}))
 
 
-async def end(db: Database, demo_id: str, ended: UploadEnd, *, upload_id: str, now_ms: int) -> bool:
-    """Record the end of an upload, also of one that was declared dead meanwhile; False if another has begun."""
+async def end(
+    db: Database, demo_id: str, ended: UploadEnd, *, upload_id: str, now_ms: int, also: Sequence[Statement] = ()
+) -> bool:
+    """Record the end of an upload, also of one that was declared dead meanwhile; False if another has begun.
+
+    With it, run other statements in the same transaction.
+    """
     state = DemoState.AVAILABLE if ended.reason is None else DemoState.MISSING
     sql = (
         "UPDATE demos SET state = :state, reason = :reason, received_bytes = :received_bytes,"
@@ -235,7 +240,7 @@ async def end(db: Database, demo_id: str, ended: UploadEnd, *, upload_id: str, n
         f" AND (state = '{DemoState.UPLOADING}' OR reason = '{MissingReason.INTERRUPTED}') RETURNING id"
     )
     params: dict[str, Value] = {"id": demo_id, "upload_id": upload_id, "state": state.value, "now_ms": now_ms}
-    return bool(await rows.write_one(db, sql, rows.to_params(ended) | params))
+    return bool(await rows.write_if_changed(db, Statement(sql, rows.to_params(ended) | params), *also))
 
 
 async def lose_stale(db: Database, now_ms: int) -> int:

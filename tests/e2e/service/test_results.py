@@ -58,7 +58,7 @@ MATCHES: dict[str, Json] = {
 
 if not IS_SOAK:
     # Fewer starts of games: tests/contract/test_numbers_agree.py and the simulator's tests play the others as well.
-    _played = ("competitive", "deathmatch-ffa", "casual", "bo3", "round-restore", "log-loss-deathmatch")
+    _played = ("competitive", "deathmatch-ffa", "bo3", "log-loss-deathmatch")
     MATCHES = {name: MATCHES[name] for name in _played}
     # Games wait until their log is acknowledged; otherwise a map change could drop unsent lines.
     for _settings in MATCHES.values():

@@ -41,6 +41,11 @@ helm.sh/chart: {{ printf "matchpod-%s" .Chart.Version }}
 http://{{ include "matchpod.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
 {{- end }}
 
+{{/* The URL for uploads of demos, for this cluster only. */}}
+{{- define "matchpod.uploadUrl" -}}
+http://{{ include "matchpod.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.uploadPort }}
+{{- end }}
+
 {{/* The URL for browsers and other clusters, if there is one. */}}
 {{- define "matchpod.outsideUrl" -}}
 {{- if .Values.publicUrl -}}
@@ -83,7 +88,7 @@ http://{{ include "matchpod.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Valu
 {{- range $region := .Values.regions }}
 
 [[regions]]
-{{- range $key := list "code" "name" "location" "speed" "allows_simulator" }}
+{{- range $key := list "code" "name" "location" "speed" "allows_simulator" "record_demos" "tv_delay" "upload_url" }}
 {{- if hasKey $region $key }}
 {{ include "matchpod.toml" (dict "key" $key "value" (get $region $key)) }}
 {{- end }}
@@ -257,6 +262,10 @@ tolerations:
 {{- end -}}
 {{- if and $isService (eq .Values.database.kind "postgresql") (not .Values.secretKey.existingSecret) -}}
 {{- $faults = append $faults "secretKey.existingSecret is required with PostgreSQL: all replicas must have the same key. Make one with: openssl rand -base64 32" -}}
+{{- end -}}
+{{- $isFolder := not (hasPrefix "s3://" .Values.demos.storage) -}}
+{{- if and $isService .Values.demos.enabled $isFolder (or (gt (int .Values.replicaCount) 1) (eq .Values.database.kind "postgresql")) -}}
+{{- $faults = append $faults "demos.storage must be a bucket, like s3://bucket/folder, with PostgreSQL or more than one replica: a folder is used by one process only, and there is no volume." -}}
 {{- end -}}
 {{- $least := add .Values.preStopSeconds .Values.stopGraceSeconds 25 -}}
 {{- if lt (int .Values.terminationGracePeriodSeconds) (int $least) -}}

@@ -339,6 +339,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             known += crosscheck.compare(rows, event.players, known, round_number=played, was_restored=self.was_restored)
 
     def _mvp_named(self, event: ev.MvpNamed) -> None:
+        begun = self._last_number() if self.open_round is None else self.open_round.number
+        if self.was_restored and event.round_number > begun:
+            return  # a late report of a round that is played again; that of the new attempt comes after its start
         if 0 < event.round_number < MAX_ROUND_NUMBER:
             self.mvps.count_by_plugin(event.round_number, event.player_id, event.mvps)
 

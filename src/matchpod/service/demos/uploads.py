@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -26,18 +26,21 @@ from matchpod.ports import (
     DatabaseError,
     DemoStorage,
     DemoWriter,
+    Statement,
     StorageError,
     StorageFullError,
 )
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.storage import demos, history, servers
+from matchpod.service.reading.demos import demo_view
+from matchpod.service.streams.organization_event_lines import demo_available
+from matchpod.storage import demos, history, organization_events, servers
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd, UploaderBusyError
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerRow
 
-BLOCK_BYTES: Final = 256 * 1024
-"""How much of an upload is collected before it is written: the most that it has in memory, besides what the connection
-has read."""
+BLOCK_BYTES: Final = 128 * 1024
+"""How much of an upload is collected before it is written. With what its connection has read, it is the most that an
+upload has in memory: together less than a megabyte."""
 SILENT_S: Final = 30.0
 """Time without a byte after which an upload is over."""
 RETRY_S: Final = 1.0
@@ -250,16 +253,18 @@ class Uploads:
     ) -> MissingReason | None:
         """Write the parts as they arrive; return why the file is not whole, None if it is."""
         limit = self._limits.demo_bytes
-        block, checked = bytearray(), 0
+        block: list[bytes] = []
+        collected = checked = 0
         try:
             while (part := await self._next(parts)) is not None:
                 receipt.bytes += len(part)
                 if limit is not None and receipt.bytes > limit:
                     return MissingReason.TOO_LARGE
-                block += part
-                if len(block) >= BLOCK_BYTES:
-                    await receipt.write(writer, bytes(block))
-                    block.clear()
+                block.append(part)
+                collected += len(part)
+                if collected >= BLOCK_BYTES:
+                    await receipt.write(writer, _joined(block))
+                    collected = 0
                 if receipt.bytes - checked >= SPACE_CHECK_BYTES:
                     checked = receipt.bytes
                     if await self._is_full(0):
@@ -267,9 +272,9 @@ class Uploads:
                     if demo.announced_bytes is None and await self._is_over_quota(demo):
                         return MissingReason.OVER_QUOTA
         except EOFError:
-            await receipt.write(writer, bytes(block))
+            await receipt.write(writer, _joined(block))
             return MissingReason.CUT
-        await receipt.write(writer, bytes(block))
+        await receipt.write(writer, _joined(block))
         if not receipt.bytes:
             return MissingReason.CUT
         await writer.commit()
@@ -300,9 +305,7 @@ class Uploads:
             storage_key=upload.storage_key if is_kept else None,
         )
         try:
-            await self._insist(
-                lambda: demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=self._clock.now_ms())
-            )
+            await self._insist(lambda: self._record_end(demo, upload, result))
         except DatabaseError as exc:
             _log.error("end of an upload not stored", extra={"server_id": demo.server_id, "error": str(exc)})
         finally:
@@ -321,6 +324,27 @@ class Uploads:
                 "seconds": round(ended.seconds, 1),
             },
         )
+
+    async def _record_end(self, demo: DemoRow, upload: Upload, result: UploadEnd) -> None:
+        """Record the end, and with it the event of a demo that is available."""
+        now_ms = self._clock.now_ms()
+        server = await servers.summary(self._db, demo.server_id) if result.reason is None else None
+        event: Sequence[Statement] = ()
+        if server is not None:
+            available = msgspec.structs.replace(
+                demo,
+                state=DemoState.AVAILABLE,
+                received_bytes=result.received_bytes,
+                sha256=result.sha256,
+                ended_at_ms=now_ms,
+            )
+            found = await demos.of_maps(self._db, [demo.map_id])
+            view = demo_view(demo.map_id, [available if one.id == demo.id else one for one in found])
+            line = demo_available(
+                server, msgspec.json.encode(view), map_id=demo.map_id, map_number=demo.map_number, at_ms=now_ms
+            )
+            event = organization_events.append(demo.org_id, [line], at_ms=now_ms)
+        await demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=now_ms, also=event)
 
     async def _insist(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Repeat what failed in the database for a while: the upload cannot be repeated."""
@@ -350,6 +374,13 @@ class _Receipt:
         if block:
             await asyncio.gather(writer.write(block), asyncio.to_thread(self.hash.update, block))
             self.written += len(block)
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """Return the parts as one, and empty their list."""
+    joined = b"".join(parts)
+    parts.clear()
+    return joined
 
 
 async def _to_its_end(work: Awaitable[None]) -> None:

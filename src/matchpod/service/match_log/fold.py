@@ -296,6 +296,11 @@ class Fold(msgspec.Struct):
         return self.reader.may_map_end
 
     @property
+    def may_round_end_map(self) -> bool:
+        """True if the map may end in the round that is played."""
+        return self.reader.may_round_end_map
+
+    @property
     def awaits_reports(self) -> bool:
         """True if a plugin may still report about the last round: its MVP, or its shots."""
         match, ledger = self.reader.match, self.reader.match.current_map.ledger

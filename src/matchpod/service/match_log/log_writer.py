@@ -1,9 +1,9 @@
 """Append entries to the logs of all matches of this process.
 
 What has arrived is committed in one transaction, then applied match by match. While few matches are driven, that begins
-with the first post; with many, once per tick, unless a post may end a round. A post is answered once it is stored: at
-once, or later if many matches are driven (`held_answers.py`). A post that has not been answered is repeated by its
-server, so nothing is lost if this process dies.
+with the first post; with many, once per tick, or at once if a post may end a round or precede the end of a map. A post
+is answered once it is stored: at once, or later if many matches are driven (`held_answers.py`). A post that has not
+been answered is repeated by its server, so nothing is lost if this process dies.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ ANSWERS_AT_ONCE: Final = 50
 
 REPORTED_ENDS: Final = (b"round_end", b"map_result", b"series_end")
 """What the plugin calls the end of a round, a map or a series: it is not kept waiting."""
+
+_DECIDES: Final = (b' killed "', b"_The_Bomb")
+"""Part of the lines that may decide a round."""
 
 Done = Callable[[int | DatabaseError], None]
 """Called with the bytes that the match has stored so far, or with the error: then the sender may be answered."""
@@ -86,12 +89,12 @@ class LogWriter:
         return self._distance_of(len(self._live))
 
     def add(self, server_id: str, entries: Sequence[NewEntry], done: Done, *, may_hold: bool = False) -> None:
-        """Append entries with the next tick, or now if they may end a round.
+        """Append entries with the next tick, or now if they may end a round or the lines of a map's end may follow.
 
         With `may_hold`, `done` is called when the answer is due, otherwise after the commit.
         """
         self._waiting.append(_Waiting(server_id, entries, done, may_hold))
-        if _may_end_round(entries):
+        if _may_end_round(entries) or self._may_precede_end(server_id, entries):
             self._begin()
         elif self._timer is None:
             loop = asyncio.get_running_loop()
@@ -122,6 +125,15 @@ class LogWriter:
     async def flush(self, server_id: str) -> None:
         """Commit all that waits of a match."""
         await self.append(server_id, ())
+
+    def _may_precede_end(self, server_id: str, entries: Sequence[NewEntry]) -> bool:
+        """True for a kill or a bomb in a round that may end the map: the server sends `Game Over` after our answer."""
+        live = self._live.get(server_id)
+        return (
+            live is not None
+            and any(entry.kind == EntryKind.LOG and any(one in entry.body for one in _DECIDES) for entry in entries)
+            and live.fold.may_round_end_map
+        )
 
     def _next_commit_s(self, now_s: float) -> float:
         if not self.distance_s:

@@ -79,18 +79,10 @@ class Demos:
     async def demo(self, principal: Principal, map_id: str) -> DemoView:
         """Return the demo of a map; NotFoundError if none was recorded."""
         row = await self._history.own_map(principal, map_id)
-        found = await self._of_map(row.id)
-        shown = demo_of_map(found)
-        if shown is None:
+        view = demo_view(row.id, await self._of_map(row.id))
+        if view is None:
             raise NotFoundError("The map has no demo: none was recorded.")
-        return DemoView(
-            map_id=row.id,
-            state=shown.state,
-            reason=shown.reason,
-            size=shown.size,
-            sha256=shown.sha256,
-            files=tuple(demo_file(one, number) for number, one in enumerate(found, 1)),
-        )
+        return view
 
     @unavailable_on_outage
     async def download(self, principal: Principal, map_id: str, number: int | None) -> Download:
@@ -129,6 +121,21 @@ async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: 
     except StorageError as exc:
         raise UnavailableError("The storage of demos is unavailable.", retry_after_s=RETRY_AFTER_S) from exc
     return Download(key=row.storage_key, file_name=name, size=row.received_bytes, sha256=row.sha256 or "", link=link)
+
+
+def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
+    """Return the view of a map with these files; None if there are none."""
+    shown = demo_of_map(found)
+    if shown is None:
+        return None
+    return DemoView(
+        map_id=map_id,
+        state=shown.state,
+        reason=shown.reason,
+        size=shown.size,
+        sha256=shown.sha256,
+        files=tuple(demo_file(one, number) for number, one in enumerate(found, 1)),
+    )
 
 
 def demo_file(row: DemoRow, number: int) -> DemoFile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from matchpod.core.demos import DemoState, MissingReason
+from matchpod.core.demos import UPLOAD_REASONS, DemoState
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
 from matchpod.service.telemetry.prometheus import Registry
@@ -257,7 +257,7 @@ class DemoMetrics:
         self.states = metrics.gauge(
             "matchpod_demos", "Demos that are recorded and uploaded now, by state.", ("state",), fixed=IN_DATABASE
         )
-        self.uploads.preset(("available", *MissingReason))
+        self.uploads.preset(("available", *UPLOAD_REASONS))
         self.states.preset((DemoState.RECORDING, DemoState.UPLOADING))
 
     def count(self, outcome: str, *, received_bytes: int, seconds: float) -> None:

@@ -353,6 +353,12 @@ def test_restore_drops_the_mvps_of_dropped_rounds() -> None:
     assert line_of(ledger, ANNA).mvps == 1
 
 
+def test_late_report_of_a_round_that_is_played_again_names_no_mvp_of_the_new_attempt() -> None:
+    builder = live().decide(1).mvp(1, ANNA, 1).start(2).decide(2).restore(1).mvp(2, BEN, 1).start(2).decide(2).end()
+    lines = [line_of(builder.ledger(), who) for who in (ANNA, BEN)]
+    assert [(line.mvps, line.are_mvps_complete) for line in lines] == [(1, False), (0, False)]
+
+
 def test_mvps_are_incomplete_if_not_reported() -> None:
     line = line_of(live().decide(1).mvp(7, ANNA, 1).end().ledger(), ANNA)
     assert (line.mvps, line.are_mvps_complete) == (0, False)

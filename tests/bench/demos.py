@@ -1,0 +1,256 @@
+"""Upload demos of 200 MB, several at once, and measure memory, other callers and the state of each.
+
+A service with a match in its database runs as a process. For a while a caller polls a server, once per 5 ms, without
+uploads, then with them, and again without. Each upload is checked by its checksum. At last the receiving process is
+killed during an upload. 36 MB/s, the default, are the demos of 500 maps an hour.
+
+    .venv/bin/python -m tests.bench.demos --uploads 4 --rate 9 --storage folder
+
+`--storage s3` starts moto's server in a process of its own, a stand-in for an S3 service, which keeps all in memory.
+The clients run beside the service, on the same cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import os
+import random
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.core.server_status import ServerPhase
+from matchpod.storage import servers
+from tests.e2e.serve_process import ServeProcess, serving
+from tests.s3_server import BUCKET, CREDENTIALS
+from tests.server_rows import server_row
+
+MB = 1_000_000
+POLL_S = 0.005
+BLOCK_BYTES = 256 * 1024
+CALL_S = 200.0
+
+
+def memory_kb(pid: int) -> tuple[int, int]:
+    """Return the resident memory of a process now, and its peak, without pages of files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = {name: int(value) for name, value in re.findall(r"(RssAnon|VmHWM):\s+(\d+) kB", status)}
+    return found["RssAnon"], found["VmHWM"]
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in listed]
+
+
+class Caller:
+    """Polls a server all the time, on one connection, and keeps the times of the answers."""
+
+    def __init__(self, service: ServeProcess, key: str) -> None:
+        self._url = httpx.URL(f"{service.url}/api/v1/servers/srv_0")
+        self._request = f"GET {self._url.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+        self.times: list[float] = []
+
+    async def run(self) -> None:
+        reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
+        while True:
+            began = time.perf_counter()
+            writer.write(self._request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            found = re.search(rb"content-length: (\d+)", head)
+            assert head.startswith(b"HTTP/1.1 200"), head
+            assert found is not None
+            await reader.readexactly(int(found[1]))
+            self.times.append(time.perf_counter() - began)
+            await asyncio.sleep(POLL_S)
+
+    def take(self) -> list[float]:
+        taken, self.times = self.times, []
+        return taken
+
+
+BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
+
+
+def checksum(size: int) -> str:
+    """Return the checksum of a demo of this size."""
+    digest = hashlib.sha256()
+    for start in range(0, size, BLOCK_BYTES):
+        digest.update(BLOCK[: size - start])
+    return digest.hexdigest()
+
+
+def upload(url: str, name: str, size: int, mb_per_s: float) -> int:
+    """Upload a demo at a steady rate; return the status. It is cheap: the clients run on the same cores."""
+    at = httpx.URL(url)
+    head = f"POST {at.path} HTTP/1.1\r\nHost: x\r\nX-Matchpod-Token: report-{name}\r\nContent-Length: {size}\r\n"
+    head += f"MatchZy-FileName: {name}.dem\r\nMatchZy-MapNumber: 0\r\nConnection: close\r\n\r\n"
+    with socket.create_connection((at.host, at.port or 80), timeout=CALL_S) as client:
+        client.sendall(head.encode())
+        began = time.monotonic()
+        for start in range(0, size, BLOCK_BYTES):
+            client.sendall(BLOCK[: size - start])
+            time.sleep(max(0.0, start / MB / mb_per_s - (time.monotonic() - began)))
+        return int(client.recv(64).split()[1])
+
+
+def shown(times: list[float]) -> str:
+    cuts = statistics.quantiles(times, n=100)
+    return f"{1000 * statistics.median(times):6.2f} {1000 * cuts[98]:7.2f} {1000 * max(times):8.1f}   ({len(times)})"
+
+
+async def add_matches(service: ServeProcess, org_id: str, number: int) -> None:
+    db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
+    for one in range(number):
+        row = server_row(f"srv_{one}", org_id=org_id, phase=ServerPhase.RELEASED)
+        await servers.create(db, row, idempotency=None)
+    await db.close()
+
+
+async def organization(service: ServeProcess) -> str:
+    db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
+    ((org_id,),) = await db.read("SELECT id FROM organizations")
+    await db.close()
+    return str(org_id)
+
+
+async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
+    db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
+    found = await db.read("SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id")
+    await db.close()
+    return list(found)
+
+
+async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:
+    key = service.key
+    await add_matches(service, await organization(service), options.uploads + 1)
+    main, (receiver, *_) = service.process.pid, children(service.process.pid)
+    caller = Caller(service, key)
+    polling = asyncio.create_task(caller.run())
+    size = options.megabytes * MB
+    await asyncio.sleep(3)
+    caller.take()
+    print(f"{'GET server, ms':24} median     p99      max   (requests)")
+    before = (memory_kb(main), memory_kb(receiver))
+    await asyncio.sleep(options.seconds)
+    print(f"{'without uploads':24} {shown(caller.take())}")
+    command = [sys.executable, "-m", "tests.bench.demos", "--client", upload_url]
+    command += ["--uploads", str(options.uploads), "--megabytes", str(options.megabytes), "--rate", str(options.rate)]
+    began = time.perf_counter()
+    clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    ends = asyncio.create_task(clients.communicate())
+    peak = [0, 0]
+    while not ends.done():
+        await asyncio.sleep(0.1)
+        for number, pid in enumerate((main, receiver)):
+            peak[number] = max(peak[number], memory_kb(pid)[0])
+    took = time.perf_counter() - began
+    print(f"{'with uploads':24} {shown(caller.take())}")
+    await asyncio.sleep(options.seconds)
+    print(f"{'without, afterwards':24} {shown(caller.take())}")
+    after = (memory_kb(main), memory_kb(receiver))
+    sent = (await ends)[0].decode().split()
+    right = checksum(size)
+    total = options.uploads * size
+    print(f"\n{options.uploads} uploads of {options.megabytes} MB at once: {took:.1f} s, {total / MB / took:.0f} MB/s")
+    for number, name in enumerate(("the service", "the receiving process")):
+        print(
+            f"{name:24} {before[number][0] / 1024:.0f} MiB before, {peak[number] / 1024:.0f} at most,"
+            f" {after[number][0] / 1024:.0f} afterwards (anonymous memory)"
+        )
+    stored = {str(row[0]): row for row in await rows(service)}
+    good = sum(row[1] == "available" and row[3] == right for row in stored.values())
+    print(f"available with the checksum of what was sent: {good} of {options.uploads}; statuses {sorted(set(sent))}")
+    await kill_receiver(service, upload_url, receiver, options.uploads, size)
+    polling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await polling
+
+
+async def kill_receiver(service: ServeProcess, url: str, receiver: int, number: int, size: int) -> None:
+    name = f"srv_{number}"
+    sending = asyncio.create_task(asyncio.to_thread(upload, url, name, size, 8.0))
+    while not [one for one in await rows(service) if one[0] == name]:
+        await asyncio.sleep(0.1)
+    os.kill(receiver, signal.SIGKILL)
+    with contextlib.suppress(OSError, IndexError):
+        await sending
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        (row,) = [one for one in await rows(service) if one[0] == name]
+        if row[1] == "missing":
+            break
+    print(f"kill -9 during an upload: {row[1]}, {row[2]}; {row[4]} bytes were recorded")
+    for _ in range(100):
+        with contextlib.suppress(OSError, IndexError):
+            print(f"the next upload after it: status {await asyncio.to_thread(upload, url, name, MB, 99.0)}")
+            return
+        await asyncio.sleep(0.1)
+
+
+def run_clients(options: argparse.Namespace) -> None:
+    names = [f"srv_{number}" for number in range(options.uploads)]
+    with ThreadPoolExecutor(len(names)) as threads:
+        sent = [threads.submit(upload, options.client, name, options.megabytes * MB, options.rate) for name in names]
+        for one in sent:
+            print(one.result())
+
+
+@contextlib.contextmanager
+def storage(kind: str) -> Iterator[str]:
+    """Yield the URL of a storage; empty for the default folder."""
+    if kind == "folder":
+        yield ""
+        return
+    os.environ.update(CREDENTIALS)
+    program = "import sys; from tests.s3_server import s3_server\n"
+    program += "with s3_server() as u: print(u, flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        url = server.stdout.readline().decode().strip()
+        yield f"s3://{BUCKET}/bench?endpoint={url}&region=us-east-1"
+        server.stdin.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--uploads", type=int, default=4)
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rate", type=float, default=9.0, help="MB/s of each upload")
+    parser.add_argument("--storage", choices=("folder", "s3"), default="folder")
+    parser.add_argument("--client", help="only upload, to this URL")
+    options = parser.parse_args()
+    if options.client:
+        run_clients(options)
+        return
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as folder,
+        storage(options.storage) as url,
+        serving(Path(folder), upload_port="0", demo_storage=url) as service,
+    ):
+        assert service.url
+        deadline = time.monotonic() + 60
+        while not (found := [one for one in service.records() if one["message"] == "receiving demos"]):
+            assert time.monotonic() < deadline, service.err
+            time.sleep(0.1)
+        asyncio.run(measure(service, f"http://127.0.0.1:{found[0]['port']}/ingest/demos", options))
+
+
+if __name__ == "__main__":
+    main()
