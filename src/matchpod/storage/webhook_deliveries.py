@@ -101,7 +101,7 @@ async def open_message(db: Database, webhook_id: str, event_type: str, *, until_
         f"FROM webhook_deliveries WHERE webhook_id = :id AND event_type = :event_type AND {_IS_OPEN}"
         " AND next_at_ms <= :until_ms ORDER BY created_at_ms DESC, id DESC LIMIT 1"
     )
-    params = {"id": webhook_id, "event_type": event_type, "until_ms": until_ms}
+    params: dict[str, Value] = {"id": webhook_id, "event_type": event_type, "until_ms": until_ms}
     return await rows.read_first(db, DeliveryRow, rest, params)
 
 
