@@ -16,6 +16,7 @@ from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.match.match_actions import AT_END
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS, RETRY_AFTER_MS
 from matchpod.ports import Database, DatabaseUnavailableError, Statement, Value
+from matchpod.service.identity.principals import Role
 from matchpod.service.streams.organization_event_lines import action_changed
 from matchpod.service.webhooks.discord import GATHER_MS, PAUSE_MS
 from matchpod.service.webhooks.dispatcher import WebhookDispatcher
@@ -486,6 +487,9 @@ async def test_what_waits_goes_to_the_new_url(world: World) -> None:
 async def test_the_url_is_stored_sealed_and_shown_without_its_secrets(world: World) -> None:
     webhook = await world.add(url=DISCORD, format="discord")
     assert webhook.url == "https://discord.example/api/webhooks/123/***"
+    member = msgspec.structs.replace(principal(), role=Role.MEMBER)
+    shown = [await world.webhooks.get(member, webhook.id), *(await world.webhooks.list(member)).items]
+    assert [one.url for one in shown] == ["https://discord.example/***"] * 2
     assert b"very-secret" not in repr(await world.db.read("SELECT * FROM webhooks")).encode()
 
 

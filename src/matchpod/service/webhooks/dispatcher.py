@@ -10,6 +10,7 @@ from typing import Final
 
 from matchpod import ports
 from matchpod.core.fair_shares import Receiver
+from matchpod.core.secrets import mask_path
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, WebhookFormat, retry_at_ms, shows_failing
 from matchpod.service.access.webhook_signature import attempt_headers
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
@@ -127,7 +128,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
         if webhook is not None and webhook.off_because is OffBecause.FAILING:
             _log.warning(
                 "webhook switched off, all its deliveries failed for three days",
-                extra={"webhook_id": webhook.id, "org_id": webhook.org_id, "url": webhook.shown_url},
+                extra={"webhook_id": webhook.id, "org_id": webhook.org_id, "url": mask_path(webhook.shown_url)},
             )
 
     def log_fields(self, row: DeliveryRow) -> dict[str, str | int | bool | None]:
