@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from matchpod.ports import (
     Statement,
     StorageError,
     StorageFullError,
+    Value,
 )
 from matchpod.service.demos.uploads import Ended, Sender, UploadHead, UploadLimits, Uploads, file_name_of, map_of
 from matchpod.storage import demos, history, organization_events
@@ -37,6 +38,7 @@ harness = databases.sqlite_harness
 SERVER = "srv_1"
 HEAD = UploadHead(token=f"report-{SERVER}", file_name="MatchZy/a.dem", map_number=0, announced_bytes=10)
 QUICK = UploadLimits(retry_s=0.01)
+RECORDED = Statement("UPDATE servers SET settings = :settings", {"settings": b'{"record_demo":true}'})
 
 
 class Folder(FolderStorage):
@@ -55,9 +57,16 @@ class Folder(FolderStorage):
 
 
 class Outage(DelegatingDatabase):
-    """A database that is unavailable for the next few writes."""
+    """A database that is unavailable for the next few writes, or reads."""
 
     failures = 0
+    failed_reads = 0
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        if self.failed_reads:
+            self.failed_reads -= 1
+            raise DatabaseUnavailableError("gone")
+        return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.failures:
@@ -104,6 +113,7 @@ class World:
 @pytest.fixture
 async def world(db: Database, tmp_path: Path) -> World:
     await create_server(db, SERVER)
+    await db.write([RECORDED])
     played = match_history(SERVER, [MapState(MapStatus.FINISHED, 1), MapState()])
     await db.write(history.insert(played))
     return World(db, tmp_path / "demos")
@@ -243,7 +253,7 @@ async def test_upload_waits_for_the_database(world: World) -> None:
     async def fail() -> None:
         world.db.failures = 2
 
-    world.db.failures = 2
+    world.db.failures = world.db.failed_reads = 2
     assert (await world.upload(body(b"0123456789", then=fail))).reason is None
     assert (await world.rows())[0].state is DemoState.AVAILABLE
 
@@ -258,6 +268,18 @@ async def test_upload_that_cannot_begin_is_refused(world: World, db: Database) -
 async def test_unknown_token_has_no_sender(world: World) -> None:
     for token in ("other", "", "a b", "x" * 200, "log-srv_1"):
         assert await world.uploads.sender(UploadHead(token=token)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["settings = CAST('{}' AS BLOB)", "ended_at_ms = 1", "plugin_match_id = 28"],
+    ids=["not recorded", "ended long ago", "another match"],
+)
+async def test_match_that_takes_no_demo_has_no_sender(world: World, db: Database, change: str) -> None:
+    head = msgspec.structs.replace(HEAD, match_id=27)
+    assert await world.uploads.sender(head) is not None
+    await db.write([Statement(f"UPDATE servers SET {change}")])
+    assert await world.uploads.sender(head) is None
 
 
 async def test_server_that_was_replaced_still_uploads(world: World, db: Database) -> None:

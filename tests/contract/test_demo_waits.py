@@ -9,19 +9,23 @@ import msgspec
 import pytest
 
 from cs2_protocol.console_commands import STATUS, set_command
+from cs2_protocol.game import Side
 from matchpod.core.demos import DemoState, MissingReason
-from matchpod.core.model import SeriesFormat
+from matchpod.core.events import MapEnded, MapLive
+from matchpod.core.match.match import Match
+from matchpod.core.model import CvarSetting, SeriesFormat
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.marks import Gotv, read_marks
 from matchpod.ports import Database
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.reading.match_head import is_draining
-from matchpod.service.runner.demo_records import LINGER_MS
+from matchpod.service.runner.demo_records import LINGER_MS, DemoRecords
 from matchpod.storage import demos, outbox
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd
 from matchpod.storage.servers import HANDOVER_MS, LEASE_MS, token_hash
 from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS, SPEED, World, open_world
+from tests.server_rows import server_row
 
 harness = databases.sqlite_harness
 
@@ -75,7 +79,9 @@ async def states(world: World) -> list[tuple[int, DemoState, MissingReason | Non
 
 
 async def until_kept(world: World) -> None:
-    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "kept")
+    """Wait until a process has seen that the server is kept."""
+    await world.until_row(lambda row: row.phase is ServerPhase.ENDING and row.lease_owner is None, "ended")
+    await world.until(lambda: any("srv_1" in process.deps.kept for process in world.processes), "kept")
 
 
 async def until_released(world: World) -> None:
@@ -100,7 +106,7 @@ async def test_server_is_kept_until_its_demo_is_uploaded_but_its_result_is_there
     assert world.region.releases == []
     begun = await begin_upload(world, 0)
     world.clock.ahead_ms += 25_000  # past the time to begin
-    await demos.renew(world.db, "u0", received_bytes=1, now_ms=world.clock.now_ms())
+    await demos.renew(world.db, {"u0": 1}, world.clock.now_ms())
     await asyncio.sleep(0.5)
     assert world.region.releases == []
     await end_upload(world, begun)
@@ -115,9 +121,10 @@ async def test_players_are_kicked_at_the_end_of_a_match_whose_server_is_kept(wor
     world.start()
     await world.create(game=RECORDED)
     await until_kept(world)
-    # Of those who are still there: the players of a simulated server leave soon after the end.
-    kicks = [command for command in world.region.running["srv_1"].commands if not command.startswith("kickid")]
-    assert kicks[-1] == STATUS
+    commands = world.region.running["srv_1"].commands
+    # Those who are still there are kicked: the players of a simulated server leave soon after the end.
+    await world.until(lambda: [one for one in commands if not one.startswith("kickid")][-1] == STATUS, "the kicks")
+    assert world.region.releases == []
 
 
 async def test_server_is_released_if_no_upload_begins_in_time(world: World) -> None:
@@ -234,6 +241,19 @@ async def test_maps_of_a_series_are_expected_one_by_one_and_none_is_cut(world: W
     await until_kept(world)
     await until_uploads(world, len(await demos.of_server(world.db, "srv_1")))
     assert all(content.endswith(b"DEM_Stop") for _, _, content in world.region.uploads)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("fast", 40), ("0", 40), ("nan", 40), ("100", 40), ("1", 80), ("0.5", 160)]
+)
+def test_upload_of_a_slower_game_is_awaited_for_longer(given: str, seconds: float) -> None:
+    settings = msgspec.structs.replace(RECORDED, custom_cvars=(CvarSetting("sim_speed", given),))
+    match = Match.create(settings, 0)
+    match.apply(MapLive(0, "de_nuke", 0, Side.CT), 0)
+    match.apply(MapEnded(0, "de_nuke", 13, 5), 0)
+    row = server_row(game_id="00000000-0000-4000-8000-000000000000")
+    *_, awaited = DemoRecords(row, match, speed=SPEED).statements(0)
+    assert awaited.params["until_ms"] == seconds * 1000
 
 
 async def test_match_that_is_not_recorded_is_released_at_once(world: World) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, DemoState, MissingReason
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.storage import demos, servers
-from matchpod.storage.demos import DemoRow, Upload, UploadEnd, UploaderBusyError
+from matchpod.storage.demos import DemoRow, TooManyFilesError, Upload, UploadEnd, UploaderBusyError
 from tests.contract import databases
 from tests.server_rows import server_row
 
@@ -72,19 +73,62 @@ async def test_map_whose_upload_has_begun_is_not_expected_again(db: Database) ->
     assert [row.map_number for row in await demos.of_server(db, ROW.id)] == [1, 2]
 
 
+async def test_upload_that_began_before_the_map_was_live_is_not_of_this_map(db: Database) -> None:
+    await demos.begin(db, of_map(), upload("u1"), 10)
+    await db.write([demos.expect(ROW, map_id="map1", map_number=1, live_ms=11, now_ms=12)])
+    assert [row.state for row in await demos.of_server(db, ROW.id)] == [DemoState.UPLOADING, DemoState.RECORDING]
+
+
+async def test_beginning_that_is_repeated_changes_nothing(db: Database) -> None:
+    for was_expected in (False, True):
+        if was_expected:
+            await expect(db, number=2)
+        begun = await demos.begin(db, of_map(1 + was_expected), upload(f"u{was_expected}"), 10)
+        assert await demos.begin(db, of_map(1 + was_expected), upload(f"u{was_expected}"), 11) == begun
+        await demos.end(db, begun.id, ENDED, upload_id=f"u{was_expected}", now_ms=12)
+    assert len(await demos.of_server(db, ROW.id)) == 2
+
+
+async def test_map_has_so_many_files_at_most(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demos, "MAX_FILES", 1)
+    begun = await demos.begin(db, of_map(), upload("u1"), 10)
+    await demos.end(db, begun.id, ENDED, upload_id="u1", now_ms=12)
+    with pytest.raises(TooManyFilesError):
+        await demos.begin(db, of_map(), upload("u2"), 13)
+    await demos.begin(db, of_map(2), upload("u2"), 13)
+
+
+async def test_progress_of_several_uploads_is_reported_at_once(db: Database) -> None:
+    for number, name in enumerate(("srv_a", "srv_b", "srv_c"), 1):
+        await demos.begin(db, replace(of_map(), server_id=name), upload(f"u{number}"), 10)
+    assert await demos.renew(db, {"u1": 4, "u2": 50, "u3": 6}, 20)
+    found = [(await demos.of_server(db, name))[0] for name in ("srv_a", "srv_b", "srv_c")]
+    assert [(row.received_bytes, row.stored_bytes, row.renewed_at_ms) for row in found] == [
+        (4, 9, 20), (50, 50, 20), (6, 9, 20)
+    ]  # fmt: skip
+
+
+async def test_quota_counts_earlier_uploads_but_not_later_ones(db: Database) -> None:
+    begun = [
+        await demos.begin(db, replace(of_map(), server_id=name), upload(f"u of {name}"), now_ms)
+        for name, now_ms in (("srv_a", 10), ("srv_c", 11), ("srv_b", 11))
+    ]
+    assert [await demos.stored_bytes(db, demo) for demo in begun] == [9, 27, 18]
+
+
 async def test_expected_demo_is_uploaded(db: Database) -> None:
     await expect(db)
     await expect(db, now_ms=2)
     assert (await only(db)).state is DemoState.RECORDING
     begun = await demos.begin(db, of_map(), upload("u1"), 10)
-    assert await demos.renew(db, "u1", received_bytes=4, now_ms=11)
+    assert await demos.renew(db, {"u1": 4}, 11)
     assert ((await only(db)).state, (await only(db)).received_bytes) == (DemoState.UPLOADING, 4)
-    assert await demos.stored_bytes(db, ROW.org_id) == 9  # what was announced
+    assert await demos.stored_bytes(db, begun) == 9  # what was announced
     assert await demos.end(db, begun.id, ENDED, upload_id="u1", now_ms=12)
     row = await only(db)
     assert (row.state, row.file_name, row.sha256, row.storage_key) == (DemoState.AVAILABLE, "u1.dem", "ab", "k/u1")
     assert (await demos.of_maps(db, ["map1", "map2"]), await demos.get(db, row.id)) == ([row], row)
-    assert not await demos.renew(db, "u1", received_bytes=5, now_ms=13)
+    assert not await demos.renew(db, {"u1": 5}, 13)
 
 
 async def test_further_upload_of_a_map_is_another_demo(db: Database) -> None:
@@ -108,7 +152,7 @@ async def test_server_uploads_one_demo_at_a_time(db: Database) -> None:
 
 async def test_upload_of_a_dead_process_is_interrupted_and_blocks_no_other(db: Database) -> None:
     await demos.begin(db, of_map(), upload("u1"), 10)
-    await demos.renew(db, "u1", received_bytes=4, now_ms=20)
+    await demos.renew(db, {"u1": 4}, 20)
     assert await demos.lose_stale(db, 20 + STALE_MS - 1) == 0
     await demos.begin(db, of_map(), upload("u2"), 20 + STALE_MS)
     first, second = await demos.of_server(db, ROW.id)
@@ -136,7 +180,7 @@ async def test_uploads_of_one_process_are_lost_alone(db: Database) -> None:
 async def test_upload_past_its_limit_is_stale_however_often_it_is_renewed(db: Database) -> None:
     await demos.begin(db, of_map(), upload("u1"), 10)
     end_ms = 10 + UPLOAD_LIMIT_MS + STALE_MS
-    await demos.renew(db, "u1", received_bytes=4, now_ms=end_ms)
+    await demos.renew(db, {"u1": 4}, end_ms)
     assert await demos.lose_stale(db, end_ms) == 1
 
 
@@ -174,5 +218,5 @@ async def test_retention_deletes_the_file_and_keeps_the_row(db: Database) -> Non
     await demos.mark_deleted(db, begun.id, "k/u1")
     row = await only(db)
     assert (row.state, row.reason, row.storage_key) == (DemoState.MISSING, MissingReason.DELETED, None)
-    assert (await demos.stored_bytes(db, ROW.org_id), await demos.prunable(db, 13, 9)) == (0, [])
+    assert (await demos.stored_bytes(db, begun), await demos.prunable(db, 13, 9)) == (0, [])
     assert await demos.count_by_state(db) == {}

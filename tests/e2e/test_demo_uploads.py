@@ -19,7 +19,12 @@ from tests.e2e.service.running_service import wait_until
 from tests.server_rows import server_row
 
 SERVER = "srv_1"
-HEADERS = {"X-Matchpod-Token": f"report-{SERVER}", "MatchZy-FileName": "a.dem", "MatchZy-MapNumber": "0"}
+HEADERS = {
+    "X-Matchpod-Token": f"report-{SERVER}",
+    "MatchZy-FileName": "a.dem",
+    "MatchZy-MatchId": "27",
+    "MatchZy-MapNumber": "0",
+}
 CALL_S = 120.0
 
 
@@ -40,7 +45,8 @@ def add_match(service: ServeProcess) -> None:
     async def add() -> None:
         db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
         try:
-            await servers.create(db, server_row(SERVER, phase=ServerPhase.RELEASED), idempotency=None)
+            row = server_row(SERVER, phase=ServerPhase.RELEASED, settings=b'{"record_demo":true}')
+            await servers.create(db, row, idempotency=None)
         finally:
             await db.close()
 
@@ -78,12 +84,14 @@ def test_uploads_survive_their_process_and_end_with_the_service(tmp_path: Path) 
         assert service.url
         add_match(service)
         url = url_of(service)
-        # A whole demo, an unknown sender, a probe.
+        # A whole demo, an unknown sender, a demo of another match, a probe.
         body = os.urandom(700_000)
         assert httpx.post(url, headers=HEADERS, content=body, timeout=CALL_S).status_code == 200
         row = stored(service)[0]
         assert (tmp_path / "data" / "demos" / str(row.storage_key)).read_bytes() == body
         assert httpx.post(url, headers={"X-Matchpod-Token": "x"}, content=b"x", timeout=CALL_S).status_code == 401
+        other = {**HEADERS, "MatchZy-MatchId": "28"}
+        assert httpx.post(url, headers=other, content=b"x", timeout=CALL_S).status_code == 401
         assert httpx.get(url.replace("/ingest/demos", "/healthz"), timeout=CALL_S).status_code == 200
         # The sender vanishes.
         begin_upload(url).close()

@@ -15,11 +15,21 @@ import msgspec
 UPLOAD_LIMIT_MS: Final = 180_000
 """How long one upload may take: the plugin gives up after 100 s, and a busy machine needs a moment more."""
 
-STALE_MS: Final = 30_000
-"""An upload whose process did not report for so long is over: the process was killed, or lost its database."""
+PATIENCE_MS: Final = 60_000
+"""How long an upload waits for the database: longer than a failover takes."""
+
+STALE_MS: Final = PATIENCE_MS + 30_000
+"""An upload whose process did not report for so long is over: the process was killed, or has lost the database for
+longer than an upload waits for it. After that wait, it still needs time for a report, which may fail once more."""
 
 RENEW_MS: Final = 5_000
 """How often a process reports its uploads."""
+
+LATE_MS: Final = 6 * 3_600_000
+"""How long after its match a server may still upload."""
+
+MAX_FILES: Final = 20
+"""Files of one map: a match that is restored again and again has a few."""
 
 
 class DemoState(StrEnum):

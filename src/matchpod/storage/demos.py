@@ -7,11 +7,11 @@ calls `begin`, `renew` and `end`. A row is never deleted: retention deletes the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, DemoProgress, DemoState, MissingReason
+from matchpod.core.demos import MAX_FILES, STALE_MS, UPLOAD_LIMIT_MS, DemoProgress, DemoState, MissingReason
 from matchpod.ports import Database, DuplicateError, Statement, Value
 from matchpod.storage import rows
 from matchpod.storage.servers import ServerRow
@@ -75,13 +75,17 @@ class UploaderBusyError(Exception):
     """The server uploads another demo at present: wait."""
 
 
+class TooManyFilesError(Exception):
+    """The map has MAX_FILES already."""
+
+
 # --- the match ----------------------------------------------------------------------------------------------------
 
 
-def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
+def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int, live_ms: int = 0) -> Statement:
     """Record that the server of a match records a map that went live, unless it has already begun to upload it.
 
-    Repeating it changes nothing.
+    An upload that began before `live_ms` is not of this map. Repeating it changes nothing.
     """
     values: dict[str, tuple[str, Value]] = {
         "id": ("TEXT", f"{map_id}.{row.attempt}"),
@@ -97,9 +101,9 @@ def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Stat
     casts = ", ".join(f"CAST(:{name} AS {kind})" for name, (kind, _) in values.items())
     return Statement(
         f"INSERT INTO demos ({', '.join(values)}) SELECT {casts}"
-        " WHERE NOT EXISTS (SELECT 1 FROM demos WHERE map_id = :map_id AND attempt = :attempt)"
-        " ON CONFLICT (id) DO NOTHING",
-        {name: value for name, (_, value) in values.items()},
+        " WHERE NOT EXISTS (SELECT 1 FROM demos WHERE map_id = :map_id AND attempt = :attempt"
+        " AND begun_at_ms >= :live_ms) ON CONFLICT (id) DO NOTHING",
+        {"live_ms": live_ms, **{name: value for name, (_, value) in values.items()}},
     )
 
 
@@ -149,10 +153,18 @@ async def get(db: Database, demo_id: str) -> DemoRow | None:
     return await rows.read_first(db, DemoRow, "FROM demos WHERE id = :id", {"id": demo_id})
 
 
-async def stored_bytes(db: Database, org_id: str) -> int:
-    """Return how many bytes the stored demos of an organization have, also those that are just uploaded."""
-    sql = "SELECT CAST(COALESCE(SUM(stored_bytes), 0) AS BIGINT) FROM demos WHERE org_id = :org_id AND stored_bytes > 0"
-    return await rows.read_number(db, sql, {"org_id": org_id})
+async def stored_bytes(db: Database, demo: DemoRow) -> int:
+    """Return how many bytes the stored demos of an organization have with this upload, but not with later ones.
+
+    So of two that do not fit together, the first is stored.
+    """
+    sql = (
+        "SELECT CAST(COALESCE(SUM(stored_bytes), 0) AS BIGINT) FROM demos WHERE org_id = :org_id AND stored_bytes > 0"
+        f" AND (state <> '{DemoState.UPLOADING}' OR begun_at_ms < :begun_ms"
+        " OR (begun_at_ms = :begun_ms AND upload_id <= :upload_id))"
+    )
+    params: dict[str, Value] = {"org_id": demo.org_id, "begun_ms": demo.begun_at_ms, "upload_id": demo.upload_id}
+    return await rows.read_number(db, sql, params)
 
 
 async def count_by_state(db: Database) -> dict[tuple[str, ...], float]:
@@ -177,14 +189,18 @@ async def owner_of_token(db: Database, token_hash: str) -> tuple[str, str] | Non
 async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> DemoRow:
     """Begin an upload: of the demo that its server was expected to upload for this map, else of another one.
 
-    `demo` has its match, map and attempt. UploaderBusyError if its server uploads another one.
+    `demo` has its match, map and attempt. UploaderBusyError if its server uploads another one, TooManyFilesError if the
+    map has too many. Repeating it changes nothing: the answer of the database may have been lost.
     """
     await lose_stale(db, now_ms)
-    expected = [
-        one
-        for one in await of_server(db, demo.server_id)
-        if one.map_number == demo.map_number and one.attempt == demo.attempt and one.file_name is None
-    ]
+    known = await of_server(db, demo.server_id)
+    ours = next((one for one in known if one.upload_id == upload.upload_id), None)
+    if ours is not None:
+        return ours
+    of_map = [one for one in known if one.map_number == demo.map_number]
+    if sum(one.file_name is not None for one in of_map) >= MAX_FILES:
+        raise TooManyFilesError
+    expected = [one for one in of_map if one.attempt == demo.attempt and one.file_name is None]
     taken = expected[0] if expected else msgspec.structs.replace(demo, id=f"{demo.map_id}.{upload.upload_id}")
     begun = msgspec.structs.replace(
         taken,
@@ -215,14 +231,18 @@ async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> Dem
     return begun
 
 
-async def renew(db: Database, upload_id: str, *, received_bytes: int, now_ms: int) -> bool:
-    """Report the progress of an upload; False if it was declared dead."""
+async def renew(db: Database, received: Mapping[str, int], now_ms: int) -> bool:
+    """Report the progress of uploads, in bytes by upload id; False if all were declared dead."""
+    listed, params = rows.parameter_list("upload_id", list(received))
+    sizes = {f"received_of_{name}": received[str(upload_id)] for name, upload_id in params.items()}
+    cases = " ".join(f"WHEN :{name} THEN CAST(:received_of_{name} AS BIGINT)" for name in params)
+    size = f"CASE upload_id {cases} END"
     sql = (
-        "UPDATE demos SET received_bytes = :received, renewed_at_ms = :now_ms,"
-        " stored_bytes = CASE WHEN stored_bytes < :received THEN :received ELSE stored_bytes END"
-        f" WHERE upload_id = :upload_id AND state = '{DemoState.UPLOADING}' RETURNING id"
+        f"UPDATE demos SET received_bytes = {size}, renewed_at_ms = :now_ms,"
+        f" stored_bytes = CASE WHEN stored_bytes < {size} THEN {size} ELSE stored_bytes END"
+        f" WHERE upload_id IN {listed} AND state = '{DemoState.UPLOADING}' RETURNING id"
     )
-    return bool(await rows.write_one(db, sql, {"upload_id": upload_id, "received": received_bytes, "now_ms": now_ms}))
+    return bool(await rows.write_one(db, sql, {**params, **sizes, "now_ms": now_ms}))
 
 
 async def end(

@@ -35,6 +35,7 @@ RETRY_AFTER_S: Final = 5
 
 _PROBES: Final = ("/healthz",)
 _MAX_LENGTH_DIGITS: Final = 15
+_MAX_ID_DIGITS: Final = 19
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +69,9 @@ class UploadApplication:
         head = _head_of(scope)
         sender = await self._uploads.sender(head)
         if sender is None:
-            raise UnauthorizedError("The token is missing or belongs to no match.")
+            raise UnauthorizedError(
+                "The token is missing or belongs to no match of which demos are taken, or the demo is of another."
+            )
         return _response_to(await self._uploads.receive(sender, head, _parts(receive)))
 
 
@@ -78,11 +81,15 @@ def _head_of(scope: Scope) -> UploadHead:
         raise InvalidParamsError("The demo has a Content-Encoding. Send it without one.")
     length = headers.get(b"content-length", "")
     number = headers.get(b"matchzy-mapnumber", headers.get(b"get5-mapnumber", ""))
+    match_id = headers.get(b"matchzy-matchid", headers.get(b"get5-matchid", ""))
     is_number = number.isascii() and number.isdigit() and len(number) <= 2
     return UploadHead(
         token=scope["path"][len(DEMOS_PATH) + 1 :] or headers.get(TOKEN_HEADER.lower().encode(), ""),
         file_name=headers.get(b"matchzy-filename", headers.get(b"get5-filename", "")),
         map_number=int(number) if is_number else None,
+        match_id=int(match_id)
+        if match_id.isascii() and match_id.isdigit() and len(match_id) <= _MAX_ID_DIGITS
+        else None,
         announced_bytes=int(length[:_MAX_LENGTH_DIGITS]) if length.isdigit() else None,
     )
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, DemoProgress, DemoState, is_stale, waits_until_ms
+from matchpod.core.demos import (
+    PATIENCE_MS,
+    RENEW_MS,
+    STALE_MS,
+    UPLOAD_LIMIT_MS,
+    DemoProgress,
+    DemoState,
+    is_stale,
+    waits_until_ms,
+)
 
 RECORDING, UPLOADING = DemoState.RECORDING, DemoState.UPLOADING
 
@@ -38,3 +47,8 @@ def test_upload_that_never_ends_is_waited_for_within_a_limit() -> None:
 def test_latest_demo_decides() -> None:
     assert waits_until_ms([DemoProgress(state=RECORDING, due_ms=due) for due in (50, 90, 5)], 10) == 90
     assert waits_until_ms([], 10) is None
+
+
+def test_upload_that_waits_for_the_database_is_not_stale_when_that_is_back() -> None:
+    longest_outage_ms = PATIENCE_MS + RENEW_MS
+    assert not is_stale(DemoProgress(state=UPLOADING, begun_at_ms=1, renewed_at_ms=1), 1 + longest_outage_ms)

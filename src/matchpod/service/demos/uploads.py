@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from matchpod.core.demos import RENEW_MS, UPLOAD_LIMIT_MS, DemoState, MissingReason
-from matchpod.core.errors import UnavailableError
+from matchpod.core.demos import LATE_MS, MAX_FILES, PATIENCE_MS, RENEW_MS, UPLOAD_LIMIT_MS, DemoState, MissingReason
+from matchpod.core.errors import PayloadTooLargeError, UnavailableError
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import (
     Clock,
@@ -31,10 +31,11 @@ from matchpod.ports import (
     StorageFullError,
 )
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.match_log.fold import settings_of
 from matchpod.service.reading.demos import demo_view
 from matchpod.service.streams.organization_event_lines import demo_available
 from matchpod.storage import demos, history, organization_events, servers
-from matchpod.storage.demos import DemoRow, Upload, UploadEnd, UploaderBusyError
+from matchpod.storage.demos import DemoRow, TooManyFilesError, Upload, UploadEnd, UploaderBusyError
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerRow
 
@@ -45,8 +46,6 @@ SILENT_S: Final = 30.0
 """Time without a byte after which an upload is over."""
 RETRY_S: Final = 1.0
 """Pause before the database is asked again, or whether the server's other upload has ended."""
-PATIENCE_S: Final = 60.0
-"""How long an upload waits for the database: longer than a failover takes."""
 SPACE_CHECK_BYTES: Final = 64 * 1024 * 1024
 """Bytes after which the free space is measured again."""
 UPLOAD_ID_BYTES: Final = 16
@@ -67,6 +66,8 @@ class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
     file_name: str = ""
     map_number: int | None = None
     """From 0, as the plugin counts."""
+    match_id: int | None = None
+    """The number of the match that it was recorded in."""
     announced_bytes: int | None = None
 
 
@@ -95,7 +96,7 @@ class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
     min_free_bytes: int = 0
     silent_s: float = SILENT_S
     retry_s: float = RETRY_S
-    patience_s: float = PATIENCE_S
+    patience_s: float = PATIENCE_MS / 1000
     total_s: float = UPLOAD_LIMIT_MS / 1000
 
 
@@ -129,9 +130,10 @@ class Uploads:
 
     @unavailable_on_outage
     async def sender(self, head: UploadHead) -> Sender | None:
-        """Return the sender of a token; None for an unknown one."""
-        if not _TOKEN.fullmatch(head.token):
-            return None
+        """Return the sender of a token; None for an unknown one, or if its match takes no demo, or not this one."""
+        return await self._insist(lambda: self._find(head)) if _TOKEN.fullmatch(head.token) else None
+
+    async def _find(self, head: UploadHead) -> Sender | None:
         row = await servers.by_report_token(self._db, head.token)
         hashed = servers.token_hash(head.token)
         attempt = "" if row is None else row.attempt
@@ -140,6 +142,10 @@ class Uploads:
             row = None if owner is None else await servers.get(self._db, owner[0])
             attempt = "" if owner is None else owner[1]
         if row is None:
+            return None
+        if refusal := refusal_of(row, head, self._clock.now_ms()):
+            extra = {"server_id": row.id, "file": file_name_of(head.file_name), "error": refusal}
+            _log.warning("upload of a demo rejected", extra=extra)
             return None
         maps = await history.maps_of(self._db, row.id)
         return Sender(row=row, attempt=attempt, token_hash=hashed, maps=tuple(maps))
@@ -183,11 +189,13 @@ class Uploads:
         """Report the progress of the uploads every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
-            for upload_id, receipt in list(self._active.items()):
-                try:
-                    await demos.renew(self._db, upload_id, received_bytes=receipt.bytes, now_ms=self._clock.now_ms())
-                except DatabaseError as exc:
-                    _log.warning("progress of an upload not stored", extra={"error": str(exc)})
+            received = {upload_id: receipt.bytes for upload_id, receipt in self._active.items()}
+            if not received:
+                continue
+            try:
+                await demos.renew(self._db, received, self._clock.now_ms())
+            except DatabaseError as exc:
+                _log.warning("progress of uploads not stored", extra={"error": str(exc)})
 
     # --- one upload -----------------------------------------------------------------------------------------------
 
@@ -222,6 +230,11 @@ class Uploads:
                 return await self._insist(lambda: demos.begin(self._db, demo, upload, self._clock.now_ms()))
             except DatabaseError as exc:
                 raise UnavailableError("The database is unavailable.", retry_after_s=RETRY_AFTER_S) from exc
+            except TooManyFilesError as exc:
+                _log.warning(
+                    "upload of a demo rejected", extra={"server_id": demo.server_id, "error": "too many files"}
+                )
+                raise PayloadTooLargeError(f"The map has {MAX_FILES} demos, which is the limit.") from exc
             except UploaderBusyError as exc:
                 if self._clock.now_ms() > busy_until_ms:
                     raise UnavailableError("The server uploads another demo.", retry_after_s=RETRY_AFTER_S) from exc
@@ -238,7 +251,7 @@ class Uploads:
 
     async def _is_over_quota(self, demo: DemoRow) -> bool:
         limit = self._limits.org_bytes
-        return limit is not None and await self._insist(lambda: demos.stored_bytes(self._db, demo.org_id)) > limit
+        return limit is not None and await self._insist(lambda: demos.stored_bytes(self._db, demo)) > limit
 
     async def _is_full(self, size: int) -> bool:
         try:
@@ -391,6 +404,22 @@ async def _to_its_end(work: Awaitable[None]) -> None:
     except asyncio.CancelledError:
         await task
         raise
+
+
+def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
+    """Return why the match of a token does not take a demo; None if it does.
+
+    A server of a fixed slot that goes on uploading the demo of one match when it was configured for the next sends it
+    with the token of the next one. It is rejected: the slot of the match before is free, and it may be of another
+    organization, so nothing proves that the demo is of its server.
+    """
+    if not settings_of(row).record_demo:
+        return "the match is not recorded"
+    if row.ended_at_ms is not None and now_ms - row.ended_at_ms > LATE_MS:
+        return "the match ended long ago"
+    if head.match_id is not None and head.match_id != row.plugin_match_id:
+        return "the demo is of another match"
+    return None
 
 
 def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None:

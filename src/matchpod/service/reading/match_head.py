@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cs2_protocol.console_commands import quoted
 from cs2_protocol.game import PlayerId, Team
-from matchpod.core.effects import CancelReason
+from matchpod.core.effects import BY_HAND, CancelReason
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.labels import Label
 from matchpod.core.model import GAME_TYPE
@@ -386,7 +386,7 @@ def server_view(
 
 def is_draining(row: ServerSummary) -> bool:
     """True if the server of a match that has ended is kept for its demos."""
-    is_kept = row.phase is ServerPhase.ENDING and row.reason is not CancelReason.CANCELED_BY_USER
+    is_kept = row.phase is ServerPhase.ENDING and row.reason not in BY_HAND
     return is_kept and read_marks(row.marks).gotv is not msgspec.UNSET
 
 

@@ -7,10 +7,11 @@ waiting: nothing is kept in memory, and a wait ends by the times in the rows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from matchpod.core.demos import STALE_MS, UPLOAD_LIMIT_MS, MissingReason, waits_until_ms
-from matchpod.core.effects import CancelReason
+from matchpod.core.effects import BY_HAND
 from matchpod.core.failures import FAILURE_REASONS
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import PlayedMap
@@ -65,7 +66,10 @@ class DemoRecords:
             if _key(played) in self._stored:
                 continue
             map_id = identifiers.map_id(self._row.game_id, played.number)
-            found.append(demos.expect(self._row, map_id=map_id, map_number=played.number, now_ms=now_ms))
+            live_ms = played.started_at_ms or now_ms
+            found.append(
+                demos.expect(self._row, map_id=map_id, map_number=played.number, live_ms=live_ms, now_ms=now_ms)
+            )
             if played.is_finished and played is not cut:
                 found.append(demos.await_upload(map_id, due_ms))
         return found
@@ -80,8 +84,11 @@ class DemoRecords:
 
 def _speed_of(settings: GameSettings, region_speed: float) -> float:
     """Return how fast a game is: that of a simulated server may be slower than its region."""
-    given = [float(cvar.value) for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
-    return min([region_speed, *given])
+    given = [cvar.value for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
+    with suppress(ValueError):  # the simulator rejects what is not a number, or not above 0
+        speed = float(given[-1]) if given else region_speed
+        return min(region_speed, speed) if speed > 0 else region_speed
+    return region_speed
 
 
 def _key(played: PlayedMap) -> tuple[int, bool]:
@@ -89,8 +96,8 @@ def _key(played: PlayedMap) -> tuple[int, bool]:
 
 
 def is_kept(row: ServerRow) -> bool:
-    """True if the server of a match that has ended may be kept for demos: not if its caller canceled, or it is gone."""
-    is_over = row.reason is not CancelReason.CANCELED_BY_USER and row.reason not in FAILURE_REASONS
+    """True if the server of a match that has ended may be kept for demos: not if it failed, or was canceled by hand."""
+    is_over = row.reason not in BY_HAND and row.reason not in FAILURE_REASONS
     return is_over and row.running_at_ms is not None and settings_of(row).record_demo
 
 
