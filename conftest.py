@@ -42,7 +42,6 @@ MEASURED = (TESTS / "unit/core", TESTS / "unit/cs2", ROOT / "packages/cs2-protoc
 """The tests of the packages whose coverage is measured."""
 
 SLOWEST = (
-    BROWSER,
     *(
         TESTS / name
         for name in (
@@ -108,6 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _priority(path: Path) -> int:
     if _is_in(path, *MEASURED):
         return -1
+    if _is_in(path, BROWSER):  # last, for runs in one process: its event loop stays
+        return len(SLOWEST) + 1
     paths = (path, *path.parents)
     return next((priority for priority, slow in enumerate(SLOWEST) if slow in paths), len(SLOWEST))
 

@@ -15,15 +15,17 @@ from matchpod.core.errors import NotFoundError, RateLimitError, UnavailableError
 from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.match.match_actions import AT_END
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS, RETRY_AFTER_MS
-from matchpod.ports import Database, DatabaseUnavailableError, Statement
+from matchpod.ports import Database, DatabaseUnavailableError, Statement, Value
+from matchpod.service.identity.principals import Role
 from matchpod.service.streams.organization_event_lines import action_changed
 from matchpod.service.webhooks.discord import GATHER_MS, PAUSE_MS
 from matchpod.service.webhooks.dispatcher import WebhookDispatcher
-from matchpod.service.webhooks.feed import MAX_PREPARED
+from matchpod.service.webhooks.feed import MAX_PREPARED, MAX_ROWS
 from matchpod.service.webhooks.views import CreatedWebhook
-from matchpod.storage import match_actions, organization_events, webhooks
+from matchpod.storage import match_actions, organization_events, outbox, webhook_deliveries, webhooks
 from matchpod.storage.match_actions import ActionRow
 from matchpod.storage.outbox import CALLBACK_LEASE_MS
+from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow
 from tests.contract import databases
 from tests.contract.callback_world import BEGAN_MS, running
 from tests.contract.databases import Replicas
@@ -366,9 +368,13 @@ async def test_a_webhook_whose_receiver_hangs_holds_a_limited_number_of_places(w
 async def test_deliveries_beyond_the_limit_are_given_up_and_can_be_sent_again(world: World) -> None:
     webhook = await world.add()
     await world.add_match()
-    feed = world.feed(max_waiting=2)
     await world.happen(world.paused(), world.paused(), world.paused())
-    await feed.feed()
+    dying = CrashableDatabase(world.db)
+    dying.crashes_before = "UPDATE webhook_positions"
+    with pytest.raises(DatabaseUnavailableError):
+        await world.feed(db=dying, max_waiting=2).feed()
+    assert world.metrics.webhooks_given_up.value() == 0
+    await world.feed(max_waiting=2).feed()
     assert sorted(one.state for one in await world.deliveries(webhook)) == ["given_up", "waiting", "waiting"]
     assert world.metrics.webhooks_given_up.value() == 1
 
@@ -407,11 +413,53 @@ async def test_a_deleted_webhook_sends_nothing_and_leaves_nothing(world: World) 
     await world.add_match()
     await world.happen(world.paused())
     await world.feed().feed()
+    other = await world.add(url=OTHER_URL)
+    await world.happen(world.paused())
+    await world.feed().feed()
     await world.webhooks.delete(principal(), webhook.id)
-    assert await world.db.read("SELECT 1 FROM webhook_deliveries") == []
     async with running(world.dispatcher()):
-        await asyncio.sleep(0)
-    assert world.receivers.requests == []
+        await world.until_states(other, "delivered")
+    assert [request.url for request in world.receivers.requests] == [OTHER_URL]
+    assert await webhook_deliveries.count_prunable(world.db, 0) == 2
+    assert await webhook_deliveries.prune(world.db, 0) == 2
+    assert len(await world.db.read("SELECT 1 FROM webhook_deliveries")) == 1
+
+
+async def test_an_attempt_that_was_put_off_stays_given_up(world: World) -> None:
+    webhook = await world.add()
+    await world.webhooks.test(principal(), webhook.id)
+    (one,) = await world.deliveries(webhook)
+    now_ms = world.clock.at_ms
+    (row,) = await outbox.claim(world.db, WEBHOOKS, DeliveryRow, [one.id], owner="me", now_ms=now_ms)
+    await world.webhooks.change(principal(), webhook.id, b'{"enabled":false}')
+    put_back = outbox.put_back(WEBHOOKS, row.id, lease_until_ms=row.lease_until_ms, due_ms=now_ms)
+    await world.db.write([put_back])
+    assert [one.state for one in await world.deliveries(webhook)] == ["given_up"]
+
+
+async def test_a_transaction_has_a_limited_number_of_deliveries(db: Database) -> None:
+    world, sizes = World(db, max_webhooks=5), []
+    for _ in range(5):
+        await world.add()
+    await world.add_match()
+    await world.happen(*(world.paused() for _ in range(MAX_ROWS // 5 + 1)))
+
+    async def note(statements: Sequence[Statement]) -> None:
+        sizes.append(sum("INTO webhook_deliveries" in one.sql for one in statements))
+
+    noted = CrashableDatabase(db)
+    noted.after_write = note
+    await world.feed(db=noted).feed()
+    assert sizes == [MAX_ROWS, 5]
+
+
+@databases.on_both
+async def test_what_was_raised_is_forgotten_while_no_webhook_sends_it(db: Database) -> None:
+    for org_id in ("org_1", "org_2"):
+        values: dict[str, Value] = {"server_id": f"srv_{org_id}", "kind": "pause", "org_id": org_id, "raised_at_ms": 1}
+        assert await webhooks.raise_attention(db, values)
+    await webhooks.end_unwatched_attention(db, ["org_1"])
+    assert await webhooks.raised_of(db, ["org_1", "org_2"]) == {("srv_org_1", "pause")}
 
 
 async def test_a_test_is_sent_also_to_a_webhook_that_is_off(world: World) -> None:
@@ -428,7 +476,9 @@ async def test_what_waits_goes_to_the_new_url(world: World) -> None:
     await world.add_match()
     await world.happen(world.paused())
     await world.feed().feed()
-    await world.webhooks.change(principal(), webhook.id, msgspec.json.encode({"url": OTHER_URL}))
+    await world.db.write([*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=1)])
+    changed = await world.webhooks.change(principal(), webhook.id, msgspec.json.encode({"url": OTHER_URL}))
+    assert changed.failing_since is None
     async with running(world.dispatcher()):
         await world.until_states(webhook, "delivered")
     assert [request.url for request in world.receivers.requests] == [OTHER_URL]
@@ -437,6 +487,9 @@ async def test_what_waits_goes_to_the_new_url(world: World) -> None:
 async def test_the_url_is_stored_sealed_and_shown_without_its_secrets(world: World) -> None:
     webhook = await world.add(url=DISCORD, format="discord")
     assert webhook.url == "https://discord.example/api/webhooks/123/***"
+    member = msgspec.structs.replace(principal(), role=Role.MEMBER)
+    shown = [await world.webhooks.get(member, webhook.id), *(await world.webhooks.list(member)).items]
+    assert [one.url for one in shown] == ["https://discord.example/***"] * 2
     assert b"very-secret" not in repr(await world.db.read("SELECT * FROM webhooks")).encode()
 
 
@@ -477,7 +530,36 @@ async def test_a_failed_message_waits_for_its_minute_too(world: World) -> None:
     async with running(dispatcher):
         await until_later(world, dispatcher, "delivered", webhook, step_ms=2_000)
     first, second = (int(request.headers["webhook-timestamp"]) for request in world.receivers.requests)
-    assert second - first >= PAUSE_MS // 1000
+    assert second - first >= PAUSE_MS // 1000 - 4  # the clock moves on while an attempt is prepared
+
+
+async def test_events_are_added_to_a_message_that_failed_unless_its_next_attempt_is_far(world: World) -> None:
+    webhook = await world.add(url=DISCORD, format="discord")
+    await world.add_match()
+    feed, dispatcher = world.feed(), world.dispatcher()
+    world.receivers.fail(429, url=DISCORD)
+    await world.happen(world.paused())
+    await feed.feed()
+    world.clock.at_ms += GATHER_MS
+    async with running(dispatcher):
+        await until(lambda: len(world.receivers.requests) == 1)
+        for rows in (1, 2):
+            await until_idle(world)
+            await world.happen(world.paused())
+            await feed.feed()
+            assert len(await world.deliveries(webhook)) == rows
+            await world.db.write([Statement("UPDATE webhook_deliveries SET next_at_ms = next_at_ms + 7200000", {})])
+    found = await world.delivery(webhook, (await world.deliveries(webhook))[-1].id)
+    assert len(msgspec.json.decode(bytes(found.body))["content"].splitlines()) == 2
+
+
+async def until_idle(world: World) -> None:
+    """Wait until no attempt is under way."""
+
+    async def is_idle() -> bool:
+        return not await world.db.read("SELECT 1 FROM webhook_deliveries WHERE lease_owner IS NOT NULL")
+
+    await until(is_idle)
 
 
 async def test_detections_are_never_sent_as_messages(world: World) -> None:

@@ -50,6 +50,7 @@ from matchpod.app.upload_service import END_S as END_UPLOADS_S
 from matchpod.app.upload_service import drain_s as drain_uploads_s
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.suspects import Suspects
+from matchpod.service.webhooks.dispatcher import MAX_PLACES
 from matchpod.settings import Settings
 from matchpod.storage import demos, servers
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
@@ -140,7 +141,9 @@ def run_service(
 def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
     """Return the limits of HTTP connections: those in the settings, as far as the limit on open files allows them."""
     servers_count = sum(region.fleet.capacity for region in settings.regions)
-    possible = max_connections(open_files, servers=servers_count, callbacks=max_attempts(open_files))
+    attempts = max_attempts(open_files)
+    sent = attempts + min(MAX_PLACES, attempts)  # callbacks, and what webhooks send
+    possible = max_connections(open_files, servers=servers_count, sent=sent)
     wanted = MAX_CONNECTIONS if settings.max_connections is None else settings.max_connections
     if settings.max_connections is not None and wanted > possible:
         _log.warning(
@@ -154,12 +157,12 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
     )
 
 
-def max_connections(open_files: int, *, servers: int, callbacks: int) -> int:
+def max_connections(open_files: int, *, servers: int, sent: int) -> int:
     """Return how many connections a process can serve that may have `open_files`.
 
-    It drives up to `servers` game servers, and sends up to `callbacks` at a time.
+    It drives up to `servers` game servers, and has up to `sent` requests in flight.
     """
-    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + callbacks
+    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + sent
     return max(open_files - reserved, open_files // 2)
 
 

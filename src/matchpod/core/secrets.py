@@ -52,6 +52,15 @@ def mask_last_part(url: str) -> str:
     return f"{scheme}{slashes}{authority}{slash}{hidden}{question_mark}{query}"
 
 
+def mask_path(url: str) -> str:
+    """Return only the origin of a URL, with its user info hidden: the path of a receiver may be its secret."""
+    masked = mask_url(url)
+    scheme, slashes, rest = masked.partition("?")[0].partition("://")
+    authority, _, path = rest.partition("/")
+    is_whole = not path and "?" not in masked
+    return masked if is_whole else f"{scheme}{slashes}{authority}/{HIDDEN}"
+
+
 def _mask_part(part: str) -> str:
     name, equals, value = part.partition("=")
     if not equals:

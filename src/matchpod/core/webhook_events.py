@@ -25,9 +25,12 @@ TRIED_MS: Final = 24 * _HOUR
 FAILING_MS: Final = 3 * 24 * _HOUR
 """A webhook is switched off when none of its attempts has succeeded for this long."""
 
-FAILING_ATTEMPTS: Final = 5
-"""It is switched off only by a delivery that has failed this often: a single failure after days without an event is no
-sign that its receiver is gone."""
+FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
+"""It is switched off only by a delivery that has failed this often, for half a day: failures within minutes, days after
+the last event, are no sign that its receiver is gone."""
+
+TEST_ATTEMPTS: Final = 3
+"""How often a test is tried: who asked for it waits for the answer."""
 
 SPREAD: Final = 0.2
 """The share of a pause that is chosen at random: deliveries that failed together are not repeated together."""
@@ -71,12 +74,19 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
     return (ALL_EVENTS in chosen or event.value in chosen) and event not in NEVER_IN.get(format, ())
 
 
-def retry_at_ms(*, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
+def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
+    """True if the last of these failed attempts was a scheduled one of an event: not a test, nor one on request."""
+    is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
+    return is_scheduled and event_type != TEST_EVENT
+
+
+def retry_at_ms(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
     """Return when the next attempt follows after this number of failed ones; None if the delivery is given up.
 
     `spread` is a random number from 0 to 1.
     """
-    if not 0 < attempts <= len(RETRY_AFTER_MS):
+    most = TEST_ATTEMPTS - 1 if event_type == TEST_EVENT else len(RETRY_AFTER_MS)
+    if not 0 < attempts <= most:
         return None
     pause_ms = RETRY_AFTER_MS[attempts - 1]
     at_ms = now_ms + int(pause_ms * (1 - SPREAD * spread))

@@ -290,9 +290,13 @@ def unclaim(row: CallbackRow, now_ms: int) -> Statement:
 
 
 def put_back(queue: Queue, row_id: str, *, lease_until_ms: int | None, due_ms: int) -> Statement:
-    """Note that no attempt was made under this lease. The row is due at a time, but not before the lease expires."""
+    """Note that no attempt was made under this lease. The row is due at a time, but not before the lease expires.
+
+    One that was given up meanwhile stays so.
+    """
     return Statement(
-        f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, next_at_ms = :due_ms"
+        f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, lease_owner = NULL,"
+        " next_at_ms = CASE WHEN next_at_ms IS NULL THEN NULL ELSE CAST(:due_ms AS BIGINT) END"
         " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the one before
         {"id": row_id, "until_ms": lease_until_ms, "due_ms": due_ms},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -91,22 +92,29 @@ async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
 # --- messages with several events ---------------------------------------------------------------------------------
 
 
-async def open_message(db: Database, webhook_id: str) -> DeliveryRow | None:
-    """Return the delivery of a webhook that more events can be added to: none of its attempts has begun."""
-    rest = f"FROM webhook_deliveries WHERE webhook_id = :id AND {_IS_OPEN} ORDER BY created_at_ms DESC, id DESC LIMIT 1"
-    return await rows.read_first(db, DeliveryRow, rest, {"id": webhook_id})
+async def open_message(db: Database, webhook_id: str, event_type: str, *, until_ms: int) -> DeliveryRow | None:
+    """Return the newest delivery of this type that more events can be added to.
+
+    No attempt of it is under way, and the next one is due by a time.
+    """
+    rest = (
+        f"FROM webhook_deliveries WHERE webhook_id = :id AND event_type = :event_type AND {_IS_OPEN}"
+        " AND next_at_ms <= :until_ms ORDER BY created_at_ms DESC, id DESC LIMIT 1"
+    )
+    params: dict[str, Value] = {"id": webhook_id, "event_type": event_type, "until_ms": until_ms}
+    return await rows.read_first(db, DeliveryRow, rest, params)
 
 
 def replace_body(row: DeliveryRow, body: bytes) -> Statement:
-    """Add to a message; NothingChangedError if its attempt has begun."""
+    """Add to a message; NothingChangedError if an attempt has begun, or was recorded meanwhile."""
     return Statement(
-        f"UPDATE webhook_deliveries SET body = :body WHERE id = :id AND {_IS_OPEN}",
-        {"id": row.id, "body": body},
+        f"UPDATE webhook_deliveries SET body = :body WHERE id = :id AND attempts = :attempts AND {_IS_OPEN}",
+        {"id": row.id, "body": body, "attempts": row.attempts},
         must_change=True,
     )
 
 
-_IS_OPEN: Final = "next_at_ms IS NOT NULL AND attempts = 0 AND unrecorded = 0 AND lease_owner IS NULL"
+_IS_OPEN: Final = "next_at_ms IS NOT NULL AND lease_owner IS NULL"
 
 
 # --- lists --------------------------------------------------------------------------------------------------------
@@ -172,13 +180,24 @@ def _conditions(webhook_id: str, query: DeliveriesQuery) -> tuple[str, dict[str,
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
+_IS_OLD: Final = "created_at_ms < :before_ms AND next_at_ms IS NULL"
+_HAS_NO_WEBHOOK: Final = "webhook_id NOT IN (SELECT id FROM webhooks)"
+
+
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete deliveries that do not wait and are older than a time, with their attempts; return how many."""
-    chosen = (
-        "SELECT id FROM webhook_deliveries WHERE created_at_ms < :before_ms AND next_at_ms IS NULL"
-        " ORDER BY created_at_ms LIMIT :limit"
-    )
-    params: dict[str, Value] = {"before_ms": before_ms, "limit": PRUNED}
+    """Delete deliveries of deleted webhooks, and those that do not wait and are older than a time, with their attempts.
+
+    Return how many.
+    """
+    deleted = 0
+    for (webhook_id,) in await db.read(f"SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE {_HAS_NO_WEBHOOK}"):
+        deleted += await _delete(db, "webhook_id = :webhook_id", {"webhook_id": webhook_id})
+    return deleted + await _delete(db, _IS_OLD, {"before_ms": before_ms})
+
+
+async def _delete(db: Database, condition: str, values: Mapping[str, Value]) -> int:
+    chosen = f"SELECT id FROM webhook_deliveries WHERE {condition} ORDER BY created_at_ms LIMIT :limit"
+    params: dict[str, Value] = {**values, "limit": PRUNED}
     deleted = 0
     while True:
         _, rows_ = await db.write(
@@ -194,5 +213,5 @@ async def prune(db: Database, before_ms: int) -> int:
 
 async def count_prunable(db: Database, before_ms: int) -> int:
     """Return how many deliveries `prune` would delete."""
-    sql = "SELECT COUNT(*) FROM webhook_deliveries WHERE created_at_ms < :before_ms AND next_at_ms IS NULL"
+    sql = f"SELECT COUNT(*) FROM webhook_deliveries WHERE {_IS_OLD} OR {_HAS_NO_WEBHOOK}"
     return await rows.read_number(db, sql, {"before_ms": before_ms})

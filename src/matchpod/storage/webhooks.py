@@ -135,17 +135,9 @@ def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statem
 
 
 def delete(webhook_id: str) -> list[Statement]:
-    """Delete a webhook with its deliveries and their attempts."""
-    params = {"id": webhook_id}
-    return [
-        Statement("DELETE FROM webhooks WHERE id = :id", params, must_change=True),
-        Statement(
-            "DELETE FROM callback_attempts WHERE callback_id IN"
-            " (SELECT id FROM webhook_deliveries WHERE webhook_id = :id)",
-            params,
-        ),
-        Statement("DELETE FROM webhook_deliveries WHERE webhook_id = :id", params),
-    ]
+    """Delete a webhook, and give up what waits. Its deliveries may be many: pruning deletes them."""
+    gone = Statement("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id}, must_change=True)
+    return [gone, _give_up_waiting(webhook_id)]
 
 
 def _give_up_waiting(webhook_id: str) -> Statement:
@@ -167,6 +159,7 @@ def note_success(webhook_id: str) -> list[Statement]:
 def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: int) -> list[Statement]:
     """Note that an attempt failed, the last of this number; switch the webhook off if all have for too long.
 
+    A number of 0 is one that says nothing of that: a test, or an attempt on request.
     Put it after the statements that record the attempt: one that is switched off, or deleted, makes no others.
     """
     since = Statement(
@@ -178,6 +171,8 @@ def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: in
         " AND NOT EXISTS (SELECT 1 FROM webhooks WHERE id = :id AND off_at_ms IS NULL)",
         {"id": webhook_id, "delivery_id": delivery_id},
     )
+    if attempts == 0:
+        return [ended]
     if attempts < FAILING_ATTEMPTS:
         return [since, ended]
     off = Statement(
@@ -287,6 +282,15 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
     except DuplicateError:
         return False
     return True
+
+
+async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
+    """Forget what was raised for organizations other than these: it is raised again once they watch."""
+    found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
+    gone = sorted({org_id for (org_id,) in found} - set(watched))
+    if gone:
+        sql = "DELETE FROM raised_attention WHERE org_id = :org_id"
+        await db.write([Statement(sql, {"org_id": org_id}) for org_id in gone])
 
 
 async def end_attention(db: Database, ended: Sequence[tuple[str, str]]) -> None:

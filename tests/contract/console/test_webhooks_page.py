@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.core.webhook_events import FAILING_MS
+from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS
 from matchpod.storage import webhooks
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite, open_site
 
@@ -51,7 +51,10 @@ async def create(site: ConsoleSite) -> str:
 
 async def test_webhook_is_created_and_shown_without_its_secrets(site: ConsoleSite) -> None:
     path = await create(site)
-    for text in (await show(site), await show(site, path), await show(site, path, who=MEMBER)):
+    member = await show(site, path, who=MEMBER)
+    assert "https://hooks.example.com/***" in member
+    assert SHOWN not in member
+    for text in (await show(site), await show(site, path)):
         assert SHOWN in text
         assert "map.ended, match.ended" in text
         assert "whsec_" not in text
@@ -111,7 +114,7 @@ async def test_a_webhook_that_was_switched_off_for_its_failures_is_named(site: C
     db, now_ms = site.resources.db, site.resources.clock.now_ms()
     webhook_id = path.rpartition("/")[2]
     for at_ms in (now_ms - FAILING_MS, now_ms):
-        await db.write(webhooks.note_failure(webhook_id, "none", attempts=5, now_ms=at_ms))
+        await db.write(webhooks.note_failure(webhook_id, "none", attempts=FAILING_ATTEMPTS, now_ms=at_ms))
     for text in (await show(site), await show(site, path)):
         assert "because all deliveries failed for three days" in text
         assert "switched off: failing" in text

@@ -33,15 +33,15 @@ def settings(**values: str) -> Settings:
 def test_number_of_connections_is_the_default_or_what_open_files_allow(caplog: pytest.LogCaptureFixture) -> None:
     servers = settings().regions[0].fleet.capacity
     assert connection_limits(settings(), 65_536).total == MAX_CONNECTIONS
-    assert connection_limits(settings(), 2048).total == 2048 - 512 - RESERVED_FILES - 2 * servers
+    assert connection_limits(settings(), 4096).total == 4096 - 1024 - 512 - RESERVED_FILES - 2 * servers
     assert connection_limits(settings(max_connections="20000"), 65_536).total == 20_000
     assert not caplog.records
 
 
 def test_number_of_connections_leaves_open_files_for_the_rest() -> None:
-    assert max_connections(65_536, servers=100, callbacks=4096) == 65_536 - RESERVED_FILES - 200 - 4096
-    assert max_connections(1024, servers=0, callbacks=0) == 1024 - RESERVED_FILES
-    assert max_connections(1024, servers=5000, callbacks=256) == 512  # too few for that fleet: half for each
+    assert max_connections(65_536, servers=100, sent=4096) == 65_536 - RESERVED_FILES - 200 - 4096
+    assert max_connections(1024, servers=0, sent=0) == 1024 - RESERVED_FILES
+    assert max_connections(1024, servers=5000, sent=256) == 512  # too few for that fleet: half for each
 
 
 def test_streams_leave_places_for_other_requests() -> None:
@@ -50,9 +50,12 @@ def test_streams_leave_places_for_other_requests() -> None:
 
 def test_configured_number_of_connections_is_reduced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     servers = settings().regions[0].fleet.capacity
-    assert connection_limits(settings(max_connections="2000"), 2048).total == 2048 - 512 - RESERVED_FILES - 2 * servers
+    assert (
+        connection_limits(settings(max_connections="4000"), 4096).total
+        == 4096 - 1024 - 512 - RESERVED_FILES - 2 * servers
+    )
     (warning,) = caplog.records
-    assert (warning.levelno, vars(warning)["open_files"]) == (logging.WARNING, 2048)
+    assert (warning.levelno, vars(warning)["open_files"]) == (logging.WARNING, 4096)
 
 
 def test_limit_of_an_address_can_be_turned_off() -> None:

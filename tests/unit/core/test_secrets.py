@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from urllib.parse import parse_qsl, quote, urlsplit
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.secrets import is_secret_name, mask_url
+from matchpod.core.secrets import is_secret_name, mask_path, mask_url
 
 SECRETS = [
     "password", "sv_password", "tv_password1", "tv_relaypassword", "rconPassword", "RCON_PASSWORD", "Sv_PassWord",
@@ -60,6 +61,20 @@ def test_user_info_query_values_and_fragment_are_hidden() -> None:
         ("http://[2001:db8::1]:80/over/@me?x=1", "http://[2001:db8::1]:80/over/@me?x=***"),
     ]:
         assert mask_url(url) == masked
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("https://caller.example", "https://caller.example"),
+        ("https://caller.example/", "https://caller.example/"),
+        ("https://caller.example/hooks/s3cret?a=b", "https://caller.example/***"),
+        ("https://ann:s3cret@caller.example:8443/in", "https://***@caller.example:8443/***"),
+        ("https://caller.example?s3cret", "https://caller.example/***"),
+    ],
+)
+def test_only_the_origin_of_a_receiver_is_shown(url: str, masked: str) -> None:
+    assert mask_path(url) == masked
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=4)), min_size=1, max_size=4))

@@ -114,7 +114,9 @@ class QueueDispatcher(ABC, Generic[Row]):
     """Delivers the rows of a queue; any number of processes may share a database."""
 
     what = ""
-    """What a row is called in logs, and where its errors are counted."""
+    """What a row is called in logs."""
+    part = "callbacks"
+    """Where its errors are counted."""
     queue: Queue
 
     def __init__(
@@ -230,7 +232,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             await asyncio.sleep(self._limits.database_retry_s)
         except Exception:  # noqa: BLE001 - the loop must survive
             _log.exception("%s loop failed", self.what)
-            self._metrics.crashes.inc("callbacks")
+            self._metrics.crashes.inc(self.part)
             await asyncio.sleep(self._limits.database_retry_s)
 
     async def _claim(self) -> None:
@@ -320,7 +322,7 @@ class QueueDispatcher(ABC, Generic[Row]):
                 await self._record(row, delivery, began_ms, headers=mask_headers(prepared.request.headers))
         except Exception:  # noqa: BLE001 - one row must not end the others
             _log.exception("%s failed, will be retried", self.what, extra=self.log_fields(row))
-            self._metrics.crashes.inc("callbacks")
+            self._metrics.crashes.inc(self.part)
 
     async def _send(self, request: ports.CallbackRequest) -> ports.Delivery:
         try:
@@ -330,7 +332,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             return ports.Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
         except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
             _log.exception("callback sender failed")
-            self._metrics.crashes.inc("callbacks")
+            self._metrics.crashes.inc(self.part)
             return ports.Delivery(error="internal error")
 
     async def _record(

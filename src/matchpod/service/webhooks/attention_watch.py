@@ -76,7 +76,9 @@ class AttentionWatch:
 
     async def look(self) -> None:
         """Raise what is new, and forget what is gone."""
-        for org_id in await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED):
+        watched = await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED)
+        await webhooks.end_unwatched_attention(self._db, watched)
+        for org_id in watched:
             raised = await webhooks.raised_of(self._db, [org_id])
             lasting: set[tuple[str, str]] = set()
             elsewhere: set[str] = set()

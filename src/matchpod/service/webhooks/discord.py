@@ -23,6 +23,10 @@ PAUSE_MS: Final = 60_000
 GATHER_MS: Final = 5_000
 """How long the first event of a message waits for others."""
 
+MAX_MERGE_MS: Final = 60 * 60_000
+"""A message that failed gets more events if its next attempt is due within this time; otherwise they are in a new one,
+so that they do not wait for hours."""
+
 MESSAGE_TYPE: Final = "message"
 """What a delivery is called that has several events."""
 

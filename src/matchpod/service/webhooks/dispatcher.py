@@ -10,7 +10,8 @@ from typing import Final
 
 from matchpod import ports
 from matchpod.core.fair_shares import Receiver
-from matchpod.core.webhook_events import FAILING_ATTEMPTS, WebhookFormat, retry_at_ms
+from matchpod.core.secrets import mask_path
+from matchpod.core.webhook_events import FAILING_ATTEMPTS, WebhookFormat, retry_at_ms, shows_failing
 from matchpod.service.access.webhook_signature import attempt_headers
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.callbacks.queue_dispatcher import (
@@ -42,6 +43,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
     """Delivers what webhooks send."""
 
     what = "webhook delivery"
+    part = "webhooks"
     queue = WEBHOOKS
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
@@ -109,12 +111,15 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
 
     def retry_at_ms(self, row: DeliveryRow, number: int) -> int | None:
         now_ms = self._clock.now_ms()
-        return retry_at_ms(attempts=number, created_at_ms=row.created_at_ms, now_ms=now_ms, spread=self._spread())
+        created_at_ms, spread = row.created_at_ms, self._spread()
+        return retry_at_ms(row.event_type, attempts=number, created_at_ms=created_at_ms, now_ms=now_ms, spread=spread)
 
     def also_recorded(self, row: DeliveryRow, delivery: ports.Delivery, number: int) -> list[ports.Statement]:
         if delivery.is_success:
             return webhooks.note_success(row.webhook_id)
-        return webhooks.note_failure(row.webhook_id, row.id, attempts=number, now_ms=self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        shows = shows_failing(row.event_type, attempts=number, created_at_ms=row.created_at_ms, now_ms=now_ms)
+        return webhooks.note_failure(row.webhook_id, row.id, attempts=number if shows else 0, now_ms=now_ms)
 
     async def after_recording(self, row: DeliveryRow, number: int, delivery: ports.Delivery) -> None:
         if delivery.is_success or number < FAILING_ATTEMPTS:
@@ -123,7 +128,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
         if webhook is not None and webhook.off_because is OffBecause.FAILING:
             _log.warning(
                 "webhook switched off, all its deliveries failed for three days",
-                extra={"webhook_id": webhook.id, "org_id": webhook.org_id, "url": webhook.shown_url},
+                extra={"webhook_id": webhook.id, "org_id": webhook.org_id, "url": mask_path(webhook.shown_url)},
             )
 
     def log_fields(self, row: DeliveryRow) -> dict[str, str | int | bool | None]:

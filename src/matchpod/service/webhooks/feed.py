@@ -37,6 +37,10 @@ PAGE: Final = 200
 """Events that are read at a time. Most are scores, which no webhook sends."""
 MAX_PREPARED: Final = 50
 """Events whose bodies are built before they are stored: the details of a map may have 50 KB."""
+MAX_ROWS: Final = 200
+"""Deliveries that are stored in a transaction, apart from those of its last event."""
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""The same for their bodies."""
 MAX_UNSTORED: Final = 500
 """Events without a delivery after which the position is stored all the same."""
 MAX_WAITING: Final = 20_000
@@ -139,8 +143,9 @@ class EventFeed:
         """Return what is delivered (as lines, the events that are still to be raised) and the last event read."""
         found: list[PreparedEvent | bytes] = []
         last = page[0][0] - 1
+        rows = size = 0
         for seq, line in page:
-            if len(found) >= MAX_PREPARED:
+            if len(found) >= MAX_PREPARED or rows >= MAX_ROWS or size >= MAX_BYTES:
                 break
             last = seq
             event = read_event(line)
@@ -151,7 +156,10 @@ class EventFeed:
                 found += await self._missed(org_id, seq, event)
             if _any_wants(kind, seq, active):
                 prepared = await self._body(org_id, seq, event, kind)
-                found += [] if prepared is None else [prepared]
+                if prepared is not None:
+                    found.append(prepared)
+                    receivers = sum(_wants(webhook, kind, seq) for webhook in active)
+                    rows, size = rows + receivers, size + receivers * len(prepared.body)
             await asyncio.sleep(0)  # log posts and callers go first
         return found, last
 
@@ -180,24 +188,33 @@ class EventFeed:
         prepared = [one for one in found if isinstance(one, PreparedEvent)]
         lines = [one for one in found if isinstance(one, bytes)]
         statements = [webhooks.advance(position, last, owner=self._owner, now_ms=now_ms)]
+        lost = 0
         for webhook in active:
             wanted = [one for one in prepared if _sends(webhook, one)]
-            if wanted:
-                statements += await self._deliveries(webhook, wanted, now_ms)
+            if wanted and webhook.format is WebhookFormat.DISCORD:
+                statements += await self._message(webhook, wanted, now_ms)
+            elif wanted:
+                room = await self._room(webhook, len(wanted))
+                lost += len(wanted) - room
+                statements += self._deliveries(webhook, wanted, room, now_ms)
         statements += organization_events.append(position.org_id, lines, at_ms=now_ms)
         await self._db.write(statements)
+        if lost:
+            self._metrics.webhooks_given_up.inc(amount=lost)
         self._seen.pop(position.org_id, None)
         self._wake()
 
-    async def _deliveries(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
-        if webhook.format is WebhookFormat.DISCORD:
-            return await self._message(webhook, wanted, now_ms)
+    async def _room(self, webhook: WebhookRow, number: int) -> int:
+        """Return how many of these deliveries may wait; the others are given up at once."""
         waiting = await webhook_deliveries.waiting_of(self._db, webhook.id, at_most=self._max_waiting)
-        room = self._max_waiting - waiting
-        if len(wanted) > room:
-            lost = len(wanted) - max(0, room)
-            _log.warning("too many deliveries wait", extra={"webhook_id": webhook.id, "given_up": lost})
-            self._metrics.webhooks_given_up.inc(amount=lost)
+        room = max(0, min(number, self._max_waiting - waiting))
+        if number > room:
+            _log.warning("too many deliveries wait", extra={"webhook_id": webhook.id, "given_up": number - room})
+        return room
+
+    def _deliveries(
+        self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], room: int, now_ms: int
+    ) -> list[Statement]:
         return [
             webhook_deliveries.insert(
                 DeliveryRow(
@@ -217,12 +234,12 @@ class EventFeed:
 
     async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
         """Add the events to the message that waits, or to a new one."""
-        waiting = await webhook_deliveries.open_message(self._db, webhook.id)
-        body = None if waiting is None or waiting.event_type != discord.MESSAGE_TYPE else waiting.body
-        is_new = body is None
+        until_ms = now_ms + discord.MAX_MERGE_MS
+        waiting = await webhook_deliveries.open_message(self._db, webhook.id, discord.MESSAGE_TYPE, until_ms=until_ms)
+        body = None if waiting is None else waiting.body
         for one in wanted:
             body = discord.message(discord.line_of(one.head, one.title), body)
-        if waiting is not None and not is_new:
+        if waiting is not None:
             return [webhook_deliveries.replace_body(waiting, body or b"")]
         servers = Counter(one.server_id for one in wanted)
         return [

@@ -24,7 +24,7 @@ from matchpod.core.requests.webhook_request import (
     read_webhook_change,
     read_webhook_id,
 )
-from matchpod.core.secrets import mask_last_part, mask_url
+from matchpod.core.secrets import mask_last_part, mask_path, mask_url
 from matchpod.core.webhook_events import TEST_EVENT, WebhookFormat
 from matchpod.ports import Clock, Database, Statement, Value, Vault
 from matchpod.service.access.audit import Action, Audit
@@ -35,7 +35,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, MAX_REDELIVERED, SINGLE_PER_MINUTE
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id, new_webhook_id
-from matchpod.service.identity.principals import Principal
+from matchpod.service.identity.principals import Audience, Principal
 from matchpod.service.reading.callbacks import MAX_SHOWN_ATTEMPTS, Redelivery
 from matchpod.service.row_views import time_text
 from matchpod.service.webhooks import discord, views
@@ -91,12 +91,13 @@ class Webhooks:
     async def list(self, principal: Principal) -> views.WebhookList:
         now_ms = self._clock.now_ms()
         found = await webhooks.of_org(self._db, principal.org_id)
-        items = tuple(views.webhook_view(row, now_ms=now_ms) for row in found)
+        items = tuple(views.webhook_view(_visible(row, principal), now_ms=now_ms) for row in found)
         return views.WebhookList(items=items, limit=self._max_webhooks)
 
     @unavailable_on_outage
     async def get(self, principal: Principal, webhook_id: str) -> views.WebhookView:
-        return views.webhook_view(await self._own(principal, webhook_id), now_ms=self._clock.now_ms())
+        row = _visible(await self._own(principal, webhook_id), principal)
+        return views.webhook_view(row, now_ms=self._clock.now_ms())
 
     @unavailable_on_outage
     async def create(self, principal: Principal, body: bytes) -> views.CreatedWebhook:
@@ -115,7 +116,7 @@ class Webhooks:
             may_be_private=may_be_private,
             created_at_ms=now_ms,
         )
-        detail = f"{row.shown_url} ({' '.join(row.events)})"
+        detail = f"{mask_path(row.shown_url)} ({' '.join(row.events)})"
         record = self._audit.act_of(principal, Action.WEBHOOK_CREATED, target=row.id, detail=detail)
         if not await webhooks.create(self._db, row, record, max_webhooks=self._max_webhooks):
             raise RateLimitError(
@@ -136,7 +137,8 @@ class Webhooks:
         if request.url is not None:
             shown = _shown_url(request.url, row.format)
             columns |= {"url": self._vault.seal(request.url), "shown_url": shown, "may_be_private": may_be_private}
-            words.append(f"URL {shown}")
+            columns["failing_since_ms"] = None  # of the receiver before
+            words.append(f"URL {mask_path(shown)}")
         if request.events is not None:
             events = " ".join(request.events)
             columns["events"] = events
@@ -156,7 +158,7 @@ class Webhooks:
     async def delete(self, principal: Principal, webhook_id: str) -> None:
         """Delete a webhook with its deliveries."""
         row = await self._own(principal, webhook_id)
-        record = self._audit.act_of(principal, Action.WEBHOOK_DELETED, target=row.id, detail=row.shown_url)
+        record = self._audit.act_of(principal, Action.WEBHOOK_DELETED, target=row.id, detail=mask_path(row.shown_url))
         await self._db.write([*webhooks.delete(row.id), record])
         _log.info("webhook deleted", extra=_log_fields(principal, row))
 
@@ -268,6 +270,13 @@ class Webhooks:
 
 def _shown_url(url: str, format: WebhookFormat) -> str:
     return mask_last_part(url) if format is WebhookFormat.DISCORD else mask_url(url)
+
+
+def _visible(row: WebhookRow, principal: Principal) -> WebhookRow:
+    """The row as this principal may see it: the path of a URL may be its secret."""
+    if principal.audience is not Audience.MEMBERS:
+        return row
+    return msgspec.structs.replace(row, shown_url=mask_path(row.shown_url))
 
 
 def _log_fields(principal: Principal, row: WebhookRow) -> dict[str, str]:

@@ -27,7 +27,7 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str,
         Meta(
             description="The URL, with user info and all values of its query hidden as `***`; for `discord` also the "
-            "last part of its path."
+            "last part of its path, and for the role `member` all of it."
         ),
     ]
     events: Annotated[tuple[str, ...], Meta(description="The types of events that it sends; `*` for all.")]
