@@ -6,7 +6,7 @@ import asyncio
 import os
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -119,6 +119,15 @@ async def test_cancelled_write_is_over_before_its_file_is_closed(storage: DemoSt
     await writer.discard()
 
 
+async def test_committed_file_is_closed_once(storage: DemoStorage, tmp_path: Path) -> None:
+    writer = await storage.create(KEY)
+    await writer.write(b"0123456789")
+    await writer.commit()
+    with (tmp_path / "other").open("wb") as other:  # has the number that the file had
+        await writer.keep_cut()
+        os.fstat(other.fileno())
+
+
 # --- the folder ---------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +174,29 @@ async def test_large_file_is_sent_in_parts(s3: S3Storage, tmp_path: Path, monkey
     await writer.commit()
     assert await content(s3, 0, len(body)) == body
     assert list((tmp_path / "parts").iterdir()) == []
+
+
+async def test_part_that_is_sent_while_its_upload_is_cut_is_kept(
+    s3: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_module, "PART_BYTES", 5 * 1024 * 1024)
+    first, second, call, go = os.urandom(5 * 1024 * 1024), os.urandom(5 * 1024 * 1024), s3.call, asyncio.Event()
+
+    async def slow(operation: str, **params: object) -> Mapping[str, object]:
+        if operation == "upload_part":
+            await go.wait()
+        return await call(operation, **params)
+
+    monkeypatch.setattr(s3, "call", slow)
+    writer = await s3.create(KEY)
+    await writer.write(first)
+    waiting = asyncio.create_task(writer.write(second))  # waits until the part before was sent
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    go.set()
+    await writer.commit()
+    assert await content(s3, 0, 2 * len(first)) == first + second
 
 
 async def test_upload_that_never_ended_is_cleaned_up(s3: S3Storage) -> None:

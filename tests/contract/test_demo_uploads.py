@@ -83,12 +83,16 @@ class World:
         self.folder = folder
         self.storage = Folder(folder)
         self.ended: list[Ended] = []
+        self.limits = limits
+        self.open()
+
+    def open(self) -> None:
         self.uploads = Uploads(
             db=self.db,
             clock=SystemClock(),
             storage=self.storage,
             owner="me",
-            limits=limits,
+            limits=self.limits,
             on_ended=self.ended.append,
         )
 
@@ -169,6 +173,40 @@ async def test_upload_without_a_byte_is_cut_and_leaves_nothing(world: World) -> 
     assert ((await world.rows())[0].storage_key, world.files()) == (None, {})
 
 
+class SlowCommit(Folder):
+    """A folder that takes a moment to make a file available."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.is_committing = asyncio.Event()
+
+    async def create(self, key: str) -> DemoWriter:
+        writer = await super().create(key)
+        commit = writer.commit
+
+        async def slow() -> None:
+            self.is_committing.set()
+            await asyncio.sleep(0.1)
+            await commit()
+
+        writer.commit = slow  # type: ignore[method-assign]
+        return writer
+
+
+@pytest.mark.parametrize("end", ["by the time limit", "by a stop"])
+async def test_commit_is_not_cut(world: World, db: Database, end: str) -> None:
+    slow = World(db, world.folder, UploadLimits(total_s=0.05 if end == "by the time limit" else 60))
+    storage = slow.storage = SlowCommit(world.folder)
+    slow.open()
+    task = asyncio.create_task(slow.upload(body(b"0123456789")))
+    await storage.is_committing.wait()
+    if end == "by a stop":
+        task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [(row.state, row.reason) for row in await slow.rows()] == [(DemoState.AVAILABLE, None)]
+    assert world.files() == {"a.dem": b"0123456789"}
+
+
 async def test_silent_sender_is_cut(world: World, db: Database) -> None:
     impatient = World(db, world.folder, UploadLimits(silent_s=0.01))
     assert (await impatient.upload(body(b"0123", then=hang))).reason is MissingReason.CUT
@@ -220,6 +258,25 @@ async def test_full_disk_refuses(world: World, db: Database) -> None:
     assert (await reserving.upload(body(b"0123456789"))).reason is MissingReason.DISK_FULL
     reserving.storage.free = 100
     assert (await reserving.upload(body(b"0123456789"))).reason is None
+
+
+async def test_space_that_others_have_announced_is_not_free(world: World, db: Database) -> None:
+    await create_server(db, "srv_2")
+    await db.write([RECORDED])
+    world.storage.free = 19
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        reached.set()
+        await go.wait()
+
+    first = asyncio.create_task(world.upload(body(b"", b"0123456789", then=wait)))
+    await reached.wait()
+    other = msgspec.structs.replace(HEAD, token="report-srv_2")
+    assert (await world.upload(body(b"0123456789"), other)).reason is MissingReason.DISK_FULL
+    go.set()
+    assert (await first).reason is None
+    assert (await world.upload(body(b"0123456789"), other)).reason is None
 
 
 @pytest.mark.parametrize(

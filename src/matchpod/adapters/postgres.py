@@ -121,7 +121,9 @@ class PostgresDatabase:
         self._urgent_lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS) -> PostgresDatabase:
+    async def open(
+        cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS, *, connections: int | None = None
+    ) -> PostgresDatabase:
         """Connect; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
             async with asyncio.timeout(limits.operation_s):
@@ -129,7 +131,7 @@ class PostgresDatabase:
                     url,
                     connect=postgres_hosts.connect,
                     min_size=1,
-                    max_size=CONNECTIONS,
+                    max_size=connections or CONNECTIONS,
                     connection_class=_PooledConnection,
                     statement_cache_size=STATEMENTS,
                     max_cached_statement_lifetime=0,

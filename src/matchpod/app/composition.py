@@ -23,6 +23,7 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.server_probe import SocketProbe
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
+from matchpod.app.demo_storage import demo_folder
 from matchpod.app.measurement import RegionMeter, measure
 from matchpod.app.reloading import static_servers
 from matchpod.app.resources import Resources, ResourcesError
@@ -556,8 +557,10 @@ def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:
             folders["fleets"] = settings.fleets_path
             if region.fleet.instances_dir is not None:
                 folders[f"instances-{region.code}"] = region.fleet.instances_dir
+    demos = None if settings.upload_port is None else demo_folder(settings)
     return DiskSpace(
         folders,
+        only_measured={} if demos is None else {"demos": demos},
         min_free_mb=settings.min_free_disk_mb,
         free_bytes=free_bytes,
         clock=resources.clock,

@@ -23,9 +23,9 @@ _ONE_PROCESS: Final = (
 
 def open_demo_storage(settings: Settings) -> DemoStorage:
     """Return the storage; it is not asked for anything yet."""
-    parts = urlsplit(settings.demo_storage_url)
-    if parts.scheme == "file":
-        return FolderStorage(Path(unquote(parts.path)))
+    folder, parts = demo_folder(settings), urlsplit(settings.demo_storage_url)
+    if folder is not None:
+        return FolderStorage(folder)
     from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here: it needs an extra, and half a second
 
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
@@ -36,6 +36,12 @@ def open_demo_storage(settings: Settings) -> DemoStorage:
         region=options.get("region"),
         spool=settings.data_dir / SPOOL_FOLDER,
     )
+
+
+def demo_folder(settings: Settings) -> Path | None:
+    """Return the folder with demos; None if they are in a bucket."""
+    parts = urlsplit(settings.demo_storage_url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 async def demo_storage_fault(settings: Settings, db: Database, storage: DemoStorage) -> str | None:

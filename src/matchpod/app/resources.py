@@ -190,13 +190,16 @@ def _check_database_user(settings: Settings) -> None:
         ) from exc
 
 
-async def open_database(settings: Settings) -> Database:
-    """Open the database without migrating it; raise ResourcesError if that fails."""
+async def open_database(settings: Settings, *, connections: int | None = None) -> Database:
+    """Open the database without migrating it; raise ResourcesError if that fails.
+
+    `connections` is the size of a pool of PostgreSQL, if it is not the usual one.
+    """
     try:
         if settings.database_url is not None:
             from matchpod.adapters.postgres import PostgresDatabase  # imported here, for a quick start without it
 
-            return await PostgresDatabase.open(settings.database_url.reveal())
+            return await PostgresDatabase.open(settings.database_url.reveal(), connections=connections)
         return await SqliteDatabase.open(settings.database_path)
     except DatabaseError as exc:
         place = "The PostgreSQL database" if settings.database_url else f"The database {settings.database_path}"

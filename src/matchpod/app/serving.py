@@ -45,8 +45,9 @@ from matchpod.app.resources import (
     open_resources,
     warn_of_open_files,
 )
-from matchpod.app.upload_process import STOP_S as STOP_UPLOADS_S
 from matchpod.app.upload_process import UploadProcess
+from matchpod.app.upload_service import END_S as END_UPLOADS_S
+from matchpod.app.upload_service import drain_s as drain_uploads_s
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.webhooks.dispatcher import MAX_PLACES
@@ -315,6 +316,7 @@ class ServiceProcess:
             server = HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS, patience=OPS_PATIENCE)
             self._servers[server] = sockets.ops
         self._uploads = None if sockets.uploads is None else _upload_process(service, sockets.uploads)
+        self._drain_uploads_s = drain_uploads_s(grace_s)
 
     async def run(self, *, also: Job | None = None) -> int:
         """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
@@ -379,7 +381,6 @@ class ServiceProcess:
         self._notifier.stopping()
         _log.info("stopping")
         matches = callbacks = None
-        uploads = None if self._uploads is None else asyncio.create_task(self._uploads.stop())
         if self._is_driving:
             supervisor = self._service.supervisor
             limit_s = drain_matches_s(len(supervisor))
@@ -390,6 +391,7 @@ class ServiceProcess:
                 self._service.webhooks.dispatcher.drain(DRAIN_CALLBACKS_S),
             )
         await asyncio.sleep(self._grace_s)
+        uploads = None if self._uploads is None else asyncio.create_task(self._uploads.stop(self._drain_uploads_s))
         if matches is not None:
             await matches
         self._service.readiness.stop()
@@ -401,7 +403,7 @@ class ServiceProcess:
         for server in self._servers:
             server.stop()
         if uploads is not None:
-            await _stop_part("uploads", uploads, STOP_UPLOADS_S)
+            await _stop_part("uploads", uploads, self._drain_uploads_s + END_UPLOADS_S)
         await _stop_part("requests", asyncio.wait(http), DRAIN_REQUESTS_S)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.app.upload_service import DRAIN_S, END_S, Report
+from matchpod.app.upload_service import END_S, Report
 from matchpod.core.demos import DemoState, MissingReason
 from matchpod.ports import Clock, Database, DatabaseError
 from matchpod.service.telemetry.metrics import DemoMetrics
@@ -24,8 +24,6 @@ BACKLOG: Final = 256
 """Uploads that wait while the process is started again."""
 SILENT_S: Final = 60.0
 """A process that reports nothing for this time hangs: it reports every five seconds."""
-STOP_S: Final = DRAIN_S + END_S
-"""Time for the process to stop: that for the uploads in progress, and to record those that were interrupted."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
 """Pause before a process is started that keeps ending; after one that worked for longer, it is short again."""
@@ -71,7 +69,7 @@ class UploadProcess:
             began_s = loop.time()
             owner = f"{self._owner}/{self._started}"
             self._started += 1
-            code = await self._run_once(owner)
+            code = await self._try_once(owner)
             await self._lose(owner)
             if self._is_stopping:
                 return
@@ -80,18 +78,26 @@ class UploadProcess:
             _log.error("upload process ended, it is started again", extra={"exit_code": code, "pause_s": pause_s})
             await asyncio.sleep(pause_s)
 
-    async def stop(self) -> None:
-        """Stop the process; uploads in progress have a moment to end."""
+    async def stop(self, drain_s: float) -> None:
+        """Stop accepting uploads, and stop the process, which gives those in progress a moment to end."""
         self._is_stopping = True
+        self._bound.close()  # else it would connect uploads that are never received
         process = self._process
         if process is None or process.stdin is None:
             return
         process.stdin.close()
         try:
-            async with asyncio.timeout(STOP_S):
+            async with asyncio.timeout(drain_s + END_S):
                 await process.wait()
         except TimeoutError:
             _kill(process)
+
+    async def _try_once(self, owner: str) -> int | None:
+        try:
+            return await self._run_once(owner)
+        except OSError as exc:
+            _log.error("upload process not started", extra={"error": str(exc)})
+            return None
 
     async def _run_once(self, owner: str) -> int | None:
         fd = self._bound.fileno()
@@ -104,6 +110,8 @@ class UploadProcess:
             pass_fds=(fd,),
         )
         try:
+            if self._is_stopping:  # meanwhile
+                _kill(process)
             if process.stdout is not None:
                 await self._read(process.stdout)
         except TimeoutError:
@@ -118,10 +126,16 @@ class UploadProcess:
     async def _read(self, output: asyncio.StreamReader) -> None:
         while True:
             async with asyncio.timeout(SILENT_S):
-                line = await output.readline()
-            if not line:
+                line = await _line_of(output)
+            if line == b"":
                 return
-            report = msgspec.json.decode(line, type=Report)
+            try:
+                report = msgspec.json.decode(line or b"", type=Report)
+            except msgspec.DecodeError:
+                _log.warning(
+                    "upload process printed a line that is no report", extra={"line": repr((line or b"")[:200])}
+                )
+                continue
             if report.ended is not None:
                 self._metrics.count(report.ended, received_bytes=report.received_bytes, seconds=report.seconds)
                 if report.ended == DemoState.AVAILABLE:
@@ -134,6 +148,14 @@ class UploadProcess:
                 _log.warning("demos missing: their upload was interrupted", extra={"demos": lost})
         except DatabaseError as exc:
             _log.warning("interrupted uploads not recorded yet", extra={"error": str(exc)})
+
+
+async def _line_of(output: asyncio.StreamReader) -> bytes | None:
+    """Return the next line; None for one that is too long."""
+    try:
+        return await output.readline()
+    except ValueError:
+        return None
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -35,16 +35,20 @@ from matchpod.web.http.connections import Patience
 ALIVE_S: Final = 5.0
 """Pause between two reports."""
 DRAIN_S: Final = 10.0
-"""Time for uploads in progress when the service stops; those that need more are interrupted."""
+"""Time for uploads in progress when the service stops, with its grace period; those that need more are interrupted."""
+MIN_DRAIN_S: Final = 0.5
 END_S: Final = 3.0
 """Time to record these."""
 FORCED_EXIT_S: Final = DRAIN_S + 2 * END_S
 """After this time without a parent, the process ends even if its event loop hangs."""
 
 MIB: Final = 1024 * 1024
+RESERVES: Final = 2
+"""How many times the space that new matches need free stays free of demos."""
+DB_CONNECTIONS: Final = 2
+"""Connections to PostgreSQL: a demo needs some ten short queries."""
 LIMITS: Final = ConnectionLimits(total=1024, pipelined=0)
 """A server has one upload at a time; some are only waiting for it."""
-PATIENCE: Final = Patience(head_s=10.0, send_s=10.0, closing_s=DRAIN_S)
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +60,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`available` or the reason why it is missing."""
     received_bytes: int = 0
     seconds: float = 0.0
+
+
+def drain_s(grace_s: float) -> float:
+    """Return the time for uploads in progress after the grace period, in which uploads are received as always."""
+    return max(MIN_DRAIN_S, DRAIN_S - grace_s)
 
 
 def outcome_of(reason: MissingReason | None) -> str:
@@ -76,7 +85,7 @@ def run_upload_service(settings: Settings, bound_fd: int, owner: str) -> int:
 async def _serve(settings: Settings, bound: socket.socket, owner: str) -> int:
     parent_gone = asyncio.Event()
     _watch_parent(asyncio.get_running_loop(), parent_gone.set)
-    db = await open_database(settings)
+    db = await open_database(settings, connections=DB_CONNECTIONS)
     storage = open_demo_storage(settings)
     try:
         clock = await open_clock(db)
@@ -92,7 +101,7 @@ async def _serve(settings: Settings, bound: socket.socket, owner: str) -> int:
             UploadApplication(uploads),
             on_listening=lambda: _log.info("receiving demos", extra={"port": port_of(bound), "pid": os.getpid()}),
             limits=LIMITS,
-            patience=PATIENCE,
+            patience=Patience(head_s=10.0, send_s=10.0, closing_s=drain_s(settings.grace_s)),
         )
         async with asyncio.TaskGroup() as group:
             http = group.create_task(server.serve(bound))
@@ -109,12 +118,15 @@ async def _serve(settings: Settings, bound: socket.socket, owner: str) -> int:
 
 
 def upload_limits(settings: Settings, storage: DemoStorage) -> UploadLimits:
-    """Return the limits in the settings; those of the disk are for a storage on this machine."""
+    """Return the limits in the settings; those of the disk are for a storage on this machine.
+
+    Demos leave more space free than matches need: a disk that they fill must not reject new matches.
+    """
     free_mb = 0 if storage.is_shared else settings.min_free_disk_mb or 0
     return UploadLimits(
         demo_bytes=None if settings.max_demo_mb is None else settings.max_demo_mb * 1_000_000,
         org_bytes=None if settings.max_demos_gb is None else settings.max_demos_gb * 1_000_000_000,
-        min_free_bytes=free_mb * MIB,
+        min_free_bytes=RESERVES * free_mb * MIB,
     )
 
 

@@ -305,7 +305,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     min_free_disk_mb: int | None = setting(
         rules.whole_number(1, 1_000_000_000, off="off"),
         "Free disk space in MiB below which new matches get status 503, on the file system of an SQLite "
-        "database and of the records and outputs of `process` fleets. Running matches continue.",
+        "database and of the records and outputs of `process` fleets. Running matches continue. Twice as much "
+        "stays free of demos where these are stored in a folder.",
         default=512,
     )
     max_body_bytes: int = setting(

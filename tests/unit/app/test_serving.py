@@ -19,6 +19,7 @@ from matchpod.app.serving import (
     forced_exit_s,
     max_connections,
 )
+from matchpod.app.upload_service import END_S, drain_s
 from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings import Settings, load_settings
 from matchpod.web.http.admission import ConnectionLimits
@@ -66,7 +67,8 @@ def test_limit_of_an_address_can_be_turned_off() -> None:
 @pytest.mark.parametrize("grace_s", range(61))
 def test_forced_exit_leaves_time_for_every_step_of_stopping(grace_s: int) -> None:
     others_s = DRAIN_MATCHES_S + max(grace_s, DRAIN_CALLBACKS_S) + 1
-    assert forced_exit_s(grace_s) > max(others_s, drain_matches_s(100_000)) + DRAIN_REQUESTS_S
+    uploads_s = DRAIN_MATCHES_S + grace_s + drain_s(grace_s) + END_S
+    assert forced_exit_s(grace_s) > max(others_s, uploads_s, drain_matches_s(100_000)) + DRAIN_REQUESTS_S
 
 
 def test_many_matches_have_more_time_to_be_released() -> None:

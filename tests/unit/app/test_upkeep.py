@@ -357,7 +357,8 @@ async def test_demos_that_are_overdue_or_whose_process_is_gone_are_given_up(deps
 async def test_sweep_deletes_demos_past_their_retention(deps: Deps, tmp_path: Path) -> None:
     folder, now_ms = tmp_path / "demos", deps.clock.now_ms()
     storage = FolderStorage(folder)
-    for name, ended_ms in (("old", now_ms - 31 * DAY_MS), ("new", now_ms - 29 * DAY_MS)):
+    days = {"stuck": 32, "old": 31, "new": 29}
+    for name, ended_ms in ((name, now_ms - ago * DAY_MS) for name, ago in days.items()):
         demo, upload = demo_of(f"srv_{name}", name)
         writer = await storage.create(upload.storage_key)
         await writer.write(b"abc")
@@ -365,7 +366,11 @@ async def test_sweep_deletes_demos_past_their_retention(deps: Deps, tmp_path: Pa
         begun = await demos.begin(deps.db, demo, upload, ended_ms)
         ended = UploadEnd(received_bytes=3, stored_bytes=3, sha256="ab", storage_key=upload.storage_key)
         await demos.end(deps.db, begun.id, ended, upload_id=name, now_ms=ended_ms)
+    stuck = next(path for path in folder.rglob("*") if path.name == "stuck")
+    stuck.unlink()
+    stuck.mkdir()  # cannot be deleted like a file
     await upkeep_of(deps, folder=folder).sweep()
     assert [path.name for path in folder.rglob("*") if path.is_file()] == ["new"]
+    assert [row.storage_key for row in await demos.of_server(deps.db, "srv_stuck")] == ["o/stuck"]
     (row,) = await demos.of_server(deps.db, "srv_old")
     assert (row.state, row.reason) == (DemoState.MISSING, MissingReason.DELETED)

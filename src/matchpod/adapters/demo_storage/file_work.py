@@ -24,8 +24,7 @@ class FileWork:
 
     async def run(self, step: Callable[[], _T]) -> _T:
         """Run a step in a thread after those before; raise StorageFullError or StorageError for an OSError."""
-        if self._last is not None and not self._last.done():
-            await asyncio.wait([self._last])
+        await self.wait()
         work = asyncio.get_running_loop().run_in_executor(None, step)
         work.add_done_callback(_retrieve)
         self._last = work  # type: ignore[assignment]  # the result of any step
@@ -33,6 +32,11 @@ class FileWork:
             return await asyncio.shield(work)
         except OSError as exc:
             raise storage_error(exc) from exc
+
+    async def wait(self) -> None:
+        """Wait until the last step is over, which may have failed."""
+        if self._last is not None and not self._last.done():
+            await asyncio.wait([self._last])
 
 
 def storage_error(exc: OSError) -> StorageError:

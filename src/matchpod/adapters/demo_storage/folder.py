@@ -120,7 +120,7 @@ class _FolderWriter(DemoWriter):
                 os.fsync(folder)
             finally:
                 os.close(folder)
-            os.close(self._file)
+            self._close()
 
         await self._work.run(commit)
 
@@ -131,14 +131,17 @@ class _FolderWriter(DemoWriter):
     async def discard(self) -> None:
         def discard() -> None:
             self._close()
-            with contextlib.suppress(OSError):
-                _part_of(self._path).unlink(missing_ok=True)
+            for file in (_part_of(self._path), self._path):  # a commit may have failed after the file had its name
+                with contextlib.suppress(OSError):
+                    file.unlink(missing_ok=True)
 
         await self._work.run(discard)
 
     def _close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._file)
+        file, self._file = self._file, -1  # its number may soon be that of another file
+        if file >= 0:
+            with contextlib.suppress(OSError):
+                os.close(file)
 
 
 async def _pieces(path: Path, start: int, size: int) -> AsyncIterator[bytes]:

@@ -188,10 +188,13 @@ class _S3Writer(DemoWriter):
         await self._work.run(self._close)
         with contextlib.suppress(StorageError):
             await self._storage.call("abort_multipart_upload", **self._upload)
+        with contextlib.suppress(StorageError):  # it was completed after all, if an answer was lost
+            await self._storage.call("delete_object", Key=self._upload["Key"])
 
     async def _send(self) -> None:
         """Begin to send what was collected, once the part before was sent."""
         await self._sent_last()
+        await self._work.wait()
         if self._collected is not None:
             self._sending = asyncio.create_task(self._send_part(len(self._sent) + 1, self._collected))
             self._collected, self._size = None, 0
@@ -206,8 +209,9 @@ class _S3Writer(DemoWriter):
 
     async def _sent_last(self) -> None:
         if self._sending is not None:
-            sending, self._sending = self._sending, None
-            self._sent.append(await sending)
+            part = await asyncio.shield(self._sending)  # a part goes on if its upload is cut
+            self._sending = None
+            self._sent.append(part)
 
     def _append(self, part: bytes) -> None:
         if self._collected is None:

@@ -158,7 +158,7 @@ class Uploads:
         began_ms = self._clock.now_ms()
         upload = self._new_upload(sender, head)
         demo = await self._begin(sender, head, upload)
-        receipt = _Receipt()
+        receipt = _Receipt(upload.announced_bytes or 0)
         self._active[upload.upload_id] = receipt
         reason: MissingReason | None = MissingReason.INTERRUPTED
         writer: DemoWriter | None = None
@@ -168,6 +168,8 @@ class Uploads:
                 async with asyncio.timeout(self._limits.total_s):
                     writer = await self._storage.create(upload.storage_key)
                     reason = await self._store(demo, receipt, writer, parts)
+            if reason is None and writer is not None:
+                await _to_its_end(receipt.commit(writer))  # without a limit: a commit is never left half done
         except TimeoutError:
             reason = MissingReason.TOO_SLOW
         except StorageFullError as exc:
@@ -177,7 +179,7 @@ class Uploads:
             reason = MissingReason.STORAGE_FAILED
             _log.error("demo not stored: storage failed", extra={"server_id": demo.server_id, "error": str(exc)})
         except asyncio.CancelledError:
-            reason = MissingReason.INTERRUPTED
+            reason = None if receipt.is_committed else MissingReason.INTERRUPTED
             raise
         finally:
             seconds = max(0, self._clock.now_ms() - began_ms) / 1000
@@ -247,7 +249,16 @@ class Uploads:
             return MissingReason.TOO_LARGE
         if await self._is_over_quota(demo):
             return MissingReason.OVER_QUOTA
-        return MissingReason.DISK_FULL if await self._is_full(announced) else None
+        return MissingReason.DISK_FULL if await self._is_full(self._awaited(demo.upload_id)) else None
+
+    def _awaited(self, upload_id: str | None) -> int:
+        """Return how many bytes are still to come of an upload, and of those here that began before it."""
+        total = 0
+        for other_id, receipt in self._active.items():
+            total += max(0, receipt.announced - receipt.written)
+            if other_id == upload_id:
+                break
+        return total
 
     async def _is_over_quota(self, demo: DemoRow) -> bool:
         limit = self._limits.org_bytes
@@ -288,10 +299,7 @@ class Uploads:
             await receipt.write(writer, _joined(block))
             return MissingReason.CUT
         await receipt.write(writer, _joined(block))
-        if not receipt.bytes:
-            return MissingReason.CUT
-        await writer.commit()
-        return None
+        return None if receipt.bytes else MissingReason.CUT
 
     async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
         """Return the next part; None at the end. EOFError if the sender is silent."""
@@ -378,15 +386,21 @@ _KEPT_CUT: Final = frozenset({MissingReason.CUT, MissingReason.TOO_SLOW, Missing
 class _Receipt:
     """What has arrived of an upload."""
 
-    def __init__(self) -> None:
+    def __init__(self, announced: int = 0) -> None:
         self.bytes = 0
         self.written = 0
+        self.announced = announced
+        self.is_committed = False
         self.hash = hashlib.sha256()
 
     async def write(self, writer: DemoWriter, block: bytes) -> None:
         if block:
             await asyncio.gather(writer.write(block), asyncio.to_thread(self.hash.update, block))
             self.written += len(block)
+
+    async def commit(self, writer: DemoWriter) -> None:
+        await writer.commit()
+        self.is_committed = True
 
 
 def _joined(parts: list[bytes]) -> bytes:

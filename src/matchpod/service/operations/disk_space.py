@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 class DiskSpace:
     """The free space of the file systems that running matches write to.
 
-    `folders` are their folders by name; `free_bytes` measures one. Without `min_free_mb` nothing is rejected.
+    `folders` are their folders by name; `free_bytes` measures one. Without `min_free_mb` nothing is rejected. Folders
+    that are `only_measured` do not count for that.
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class DiskSpace:
         free_bytes: Callable[[Path], int],
         clock: Clock,
         metrics: Registry,
+        only_measured: Mapping[str, Path] | None = None,
     ) -> None:
         self._folders = folders
+        self._only_measured = only_measured or {}
         self._min_free_mb = min_free_mb
         self._free_bytes = free_bytes
         self._clock = clock
@@ -63,7 +66,7 @@ class DiskSpace:
 
     def _measure(self) -> dict[str, int]:
         free: dict[str, int] = {}
-        for name, folder in self._folders.items():
+        for name, folder in {**self._only_measured, **self._folders}.items():
             try:
                 free[name] = self._free_bytes(folder)
             except OSError as exc:
@@ -73,7 +76,7 @@ class DiskSpace:
 
     def _report(self, free: Mapping[str, int]) -> None:
         self._gauge.replace({(name,): float(number) for name, number in free.items()})
-        least = min(free, key=lambda name: free[name], default=None)
+        least = min(free.keys() & self._folders.keys(), key=lambda name: free[name], default=None)
         before, self._shortage = self._shortage, None
         if least is not None and self._min_free_mb is not None and free[least] < self._min_free_mb * MIB:
             self._shortage = (

@@ -33,6 +33,8 @@ AUDIT_DAYS: Final = 365
 
 
 DEMOS_AT_ONCE: Final = 100
+MAX_KEPT: Final = 100
+"""Files that could not be deleted, after which no other is tried until next time."""
 LEFT_BEHIND_MS: Final = DAY_MS
 """An upload that began so long ago has ended, whether or not that was recorded."""
 
@@ -116,16 +118,29 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
 async def prune_demos(db: Database, storage: DemoStorage, keep: Retention, now_ms: int) -> int:
     """Delete the files of demos that are past their retention, and what uploads left behind; return how many.
 
-    The file goes first: if that fails, its row still says where it is. What the storage refuses is tried next time.
+    The file goes first: if that fails, its row still says where it is. A file that the storage does not delete is
+    skipped until next time; after many of them, it is the storage that has failed.
     """
     deleted, before_ms = 0, keep.demos_from_ms(now_ms)
-    try:
-        while found := await demos.prunable(db, before_ms, DEMOS_AT_ONCE):
-            for demo_id, key in found:
+    kept: set[str] = set()
+    while len(kept) < MAX_KEPT:
+        found = await demos.prunable(db, before_ms, DEMOS_AT_ONCE + len(kept))
+        rest = [(demo_id, key) for demo_id, key in found if demo_id not in kept]
+        if not rest:
+            break
+        for demo_id, key in rest:
+            try:
                 await storage.delete(key)
-                await demos.mark_deleted(db, demo_id, key)
-                deleted += 1
+            except StorageError as exc:
+                kept.add(demo_id)
+                _log.warning("demo not deleted: storage failed", extra={"demo": demo_id, "error": str(exc)})
+                if len(kept) == MAX_KEPT:
+                    break
+                continue
+            await demos.mark_deleted(db, demo_id, key)
+            deleted += 1
+    try:
         deleted += await storage.clean_up(now_ms - LEFT_BEHIND_MS)
     except StorageError as exc:
-        _log.warning("demos not deleted: storage failed", extra={"error": str(exc)})
+        _log.warning("interrupted uploads not deleted: storage failed", extra={"error": str(exc)})
     return deleted

@@ -42,6 +42,20 @@ class Disk:
         return DiskSpace(FOLDERS, min_free_mb=min_free_mb, free_bytes=self.free_bytes, clock=self, metrics=self.metrics)
 
 
+async def test_folder_that_is_only_measured_rejects_nothing() -> None:
+    disk = Disk(data=5_000, fleets=100, demos=1)
+    space = DiskSpace(
+        FOLDERS,
+        min_free_mb=100,
+        free_bytes=disk.free_bytes,
+        clock=disk,
+        metrics=disk.metrics,
+        only_measured={"demos": Path("/demos")},
+    )
+    await space.require()
+    assert f'matchpod_disk_free_bytes{{folder="demos"}} {MIB}' in disk.metrics.text()
+
+
 async def test_new_matches_are_rejected_below_the_limit_and_accepted_above_it(caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(data=5_000, fleets=100)
     space = disk.space()
