@@ -23,7 +23,15 @@ from matchpod.service.ingest.tokens import open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.settings import load_settings
 from matchpod.storage import organizations, servers
-from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region, short_match, wait_until
+from tests.e2e.service.running_service import (
+    RunningService,
+    cvars,
+    free_port_range,
+    players,
+    region,
+    short_match,
+    wait_until,
+)
 from tests.stored_demos import upload_demo
 
 T = TypeVar("T")
