@@ -26,7 +26,7 @@ def test_webhook_is_created_tried_and_deleted(pages: Pages) -> None:
     page.get_by_role("button", name="Switch it off").click()
     expect(page.get_by_text("The webhook is off.")).to_be_visible()
     page.get_by_role("link", name="Given up", exact=True).click()
-    page.get_by_role("link", name="Details").click()
+    page.get_by_role("row").filter(has_text="webhook.test").get_by_role("link", name="Details").click()
     page.locator("summary", has_text="Send again").click()
     page.get_by_role("button", name="Send it now").click()
     expect(page.get_by_text("The delivery is being sent again.")).to_be_visible()

@@ -379,6 +379,7 @@ async def test_match_is_loaded_again_if_the_database_lost_its_last_entries(db: D
         world.region.is_paused = True
         live = await world.until_driven()
         await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
+        await world.until(lambda: live.idle is not None and not live.fold.has_timeline_items, "all is recorded")
         kept = await raw_log.newest_seq(db, "srv_1") - 3
         of_entries: dict[str, Value] = {"kept": kept}
         await db.write(
