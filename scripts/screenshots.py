@@ -103,7 +103,7 @@ def play(service: ConsoleService) -> dict[str, str]:
     wait_until(lambda: has_given_up(service, len(ended)), "callbacks are given up", within_s=120)
     print("matches have ended, and their callbacks are given up")
     time.sleep(max(0.0, PLAY_S - (time.monotonic() - begin)))
-    return {"serverId": live[0], "endedId": ended[0], "failedId": ended[-1]}
+    return {"serverId": live[0], "endedId": ended[0], "failedId": ended[-1], **service.webhook_ids()}
 
 
 GROUPS: Final = ((OVER, 0), (OPEN, len(OVER)))

@@ -19,11 +19,14 @@ OF_AN_OWNER: Final = {
     "matches": "/console/matches",
     "deliveries": "/console/deliveries",
     "webhooks": "/console/webhooks",
+    "webhook": "/console/webhooks/{webhookId}",
+    "webhook-delivery": "/console/webhooks/{webhookId}/deliveries/{deliveryId}",
     "create": "/console/create",
     "regions": "/console/regions",
     "access": "/console/access",
 }
-"""Pages of an organization, by name; `{serverId}` is an open match, `{endedId}` one that has ended."""
+"""Pages of an organization, by name; `{serverId}` is an open match, `{endedId}` one that has ended, and `{deliveryId}` a
+delivery of the webhook `{webhookId}`."""
 
 OF_AN_OPERATOR: Final = {
     "operator": "/console/operator",

@@ -13,6 +13,7 @@ from typing import TypeVar
 import httpx
 
 from matchpod.app.resources import Resources, open_resources
+from matchpod.ports import Statement
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
@@ -22,7 +23,16 @@ from matchpod.service.ingest.tokens import open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.settings import load_settings
 from matchpod.storage import organizations, servers
-from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region, short_match
+from tests.e2e.service.running_service import (
+    RunningService,
+    cvars,
+    free_port_range,
+    players,
+    region,
+    short_match,
+    wait_until,
+)
+from tests.stored_demos import upload_demo
 
 T = TypeVar("T")
 
@@ -46,6 +56,7 @@ PLAYER_NAMES = (
     '" onfocus=alert(6) autofocus x="',
     "hx-get=/console/logout " + "Ж" * 40,
 )
+WEBHOOK_URL = "http://127.0.0.1:9/" + "in/" * 60 + "W" * 200
 KEPT_S = 150.0
 """Half of the time that players have to join."""
 CHAT = '<svg onload=alert(7)> !admin " style="position:fixed'
@@ -62,6 +73,7 @@ class ConsoleService:
         self.running = RunningService(folder, regions=regions, settings={**settings, **more})
         self.hostile: list[str] = []
         self.ended_id = ""
+        self._webhook_ids: dict[str, str] = {}
         self._created_s = 0.0
         self._posted: dict[str, int] = {}
 
@@ -189,6 +201,30 @@ class ConsoleService:
     def join_players(self) -> None:
         """Let players with hostile names join; after a minute the console of the server says that they are gone."""
         self.post_log(self.hostile[0], *_joining_lines())
+
+    def store_demo(self, server_id: str, body: bytes, file_name: str) -> None:
+        """Store a demo of the first map of an ended match, as if it had been played and its server had uploaded it."""
+
+        async def store(resources: Resources) -> None:
+            played = "UPDATE maps SET started_at_ms = 1 WHERE server_id = :id AND map_number = 1"
+            await resources.db.write([Statement(played, {"id": server_id})])
+            await upload_demo(resources.db, resources.demo_storage, server_id, body, file_name=file_name)
+
+        self.with_resources(store)
+
+    # --- webhooks -------------------------------------------------------------------------------------------------
+
+    def webhook_ids(self) -> dict[str, str]:
+        """Return the ids of a webhook, which is created once, and of a delivery that could not be sent."""
+        if not self._webhook_ids:
+            path = "/api/v1/webhooks"
+            created = self.running.call("POST", path, {"url": WEBHOOK_URL, "events": ["*"]}).json
+            path += f"/{created['id']}"
+            sent = self.running.call("POST", f"{path}/test").json
+            path += f"/deliveries/{sent['id']}"
+            wait_until(lambda: self.running.call("GET", path).json["attemptCount"] or None, "a test was tried")
+            self._webhook_ids = {"webhookId": created["id"], "deliveryId": sent["id"]}
+        return self._webhook_ids
 
     def post_log(self, server_id: str, *lines: str) -> None:
         """Send lines as the server of a match, far after what it has sent itself; a later post follows the earlier."""

@@ -29,6 +29,9 @@ CUT_WORDS = """names => names.flatMap((name) => {
   }).map((word) => word[0]);
 })"""
 """Returns the words of elements that are on two lines."""
+DEMO = b"PBDEMS2\0" * 250
+DEMO_NAME = "W" * 116 + ".dem"
+"""As long as the name of a demo may be."""
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +182,23 @@ def test_requested_action_is_listed_and_followed(pages: Pages, live_id: str) -> 
         expect(line).to_contain_text("Say: Five minutes")
         expect(line.locator(".chip")).to_have_text("done")
     assert chromium.axe_findings(watching) == []
+
+
+def test_stored_demo_has_its_state_its_size_and_a_link_that_downloads_it(pages: Pages, service: ConsoleService) -> None:
+    server_id = service.create_open_match("recorded")
+    service.running.cancel(server_id)
+    service.store_demo(server_id, DEMO, DEMO_NAME)
+    page = pages.open(f"/console/matches/{server_id}", who=MEMBER, viewport=PHONE, bypass_csp=True)
+    line = page.get_by_role("listitem").filter(has_text="Demo of map 1, de_mirage")
+    expect(line.locator(".chip")).to_have_text("available")
+    expect(line).to_contain_text("2.0 kB")
+    expect(line.locator("bdi")).to_have_text(DEMO_NAME)
+    assert chromium.overflow(page) <= 0
+    assert chromium.axe_findings(page) == []
+    with page.expect_download() as downloaded:
+        line.get_by_role("link").click()
+    assert downloaded.value.path().read_bytes() == DEMO
+    assert downloaded.value.suggested_filename.endswith(".dem")
 
 
 @pytest.mark.soak

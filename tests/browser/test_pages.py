@@ -30,7 +30,8 @@ def open_address(pages: Pages, service: ConsoleService, name: str, **options: An
         return page
     address = {**addresses.PUBLIC, **addresses.OF_AN_OWNER}[name]
     who = None if name in addresses.PUBLIC else OWNER
-    return pages.open(address.format(serverId=service.hostile[0], endedId=service.ended_id), who=who, **options)
+    ids = service.webhook_ids() if name.startswith("webhook") else {}
+    return pages.open(address.format(serverId=service.hostile[0], endedId=service.ended_id, **ids), who=who, **options)
 
 
 OTHERS = (*addresses.PUBLIC, *addresses.OF_AN_OPERATOR)

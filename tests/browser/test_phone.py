@@ -13,7 +13,7 @@ from tests.browser.console_service import ConsoleService
 from tests.browser.test_pages import DESK, PHONE
 from tests.e2e.service.running_service import players
 
-ITEMS: Final = ("Live", "Matches", "Create", "Deliveries", "Regions", "Access")
+ITEMS: Final = ("Live", "Matches", "Create", "Deliveries", "Webhooks", "Regions", "Access")
 NAME: Final = "spring-cup/quarter-final/1 rematch"
 TEAMS: Final = ("Bayerische Motorsportfreunde", "Kungsträdgårdens Bollklubb")
 LONG_ORGANIZATION: Final = "The Extraordinarily Longwinded Association of Counterstrike"
