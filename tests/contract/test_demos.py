@@ -73,12 +73,6 @@ async def test_map_whose_upload_has_begun_is_not_expected_again(db: Database) ->
     assert [row.map_number for row in await demos.of_server(db, ROW.id)] == [1, 2]
 
 
-async def test_upload_that_began_before_the_map_was_live_is_not_of_this_map(db: Database) -> None:
-    await demos.begin(db, of_map(), upload("u1"), 10)
-    await db.write([demos.expect(ROW, map_id="map1", map_number=1, live_ms=11, now_ms=12)])
-    assert [row.state for row in await demos.of_server(db, ROW.id)] == [DemoState.UPLOADING, DemoState.RECORDING]
-
-
 async def test_beginning_that_is_repeated_changes_nothing(db: Database) -> None:
     for was_expected in (False, True):
         if was_expected:

@@ -82,10 +82,10 @@ class TooManyFilesError(Exception):
 # --- the match ----------------------------------------------------------------------------------------------------
 
 
-def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int, live_ms: int = 0) -> Statement:
+def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
     """Record that the server of a match records a map that went live, unless it has already begun to upload it.
 
-    An upload that began before `live_ms` is not of this map. Repeating it changes nothing.
+    Repeating it changes nothing.
     """
     values: dict[str, tuple[str, Value]] = {
         "id": ("TEXT", f"{map_id}.{row.attempt}"),
@@ -102,8 +102,8 @@ def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int, live_ms
     return Statement(
         f"INSERT INTO demos ({', '.join(values)}) SELECT {casts}"
         " WHERE NOT EXISTS (SELECT 1 FROM demos WHERE map_id = :map_id AND attempt = :attempt"
-        " AND begun_at_ms >= :live_ms) ON CONFLICT (id) DO NOTHING",
-        {"live_ms": live_ms, **{name: value for name, (_, value) in values.items()}},
+        " AND begun_at_ms IS NOT NULL) ON CONFLICT (id) DO NOTHING",
+        {name: value for name, (_, value) in values.items()},
     )
 
 

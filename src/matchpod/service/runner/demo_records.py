@@ -66,10 +66,7 @@ class DemoRecords:
             if _key(played) in self._stored:
                 continue
             map_id = identifiers.map_id(self._row.game_id, played.number)
-            live_ms = played.started_at_ms or now_ms
-            found.append(
-                demos.expect(self._row, map_id=map_id, map_number=played.number, live_ms=live_ms, now_ms=now_ms)
-            )
+            found.append(demos.expect(self._row, map_id=map_id, map_number=played.number, now_ms=now_ms))
             if played.is_finished and played is not cut:
                 found.append(demos.await_upload(map_id, due_ms))
         return found
