@@ -339,6 +339,10 @@ async def test_match_that_takes_no_demo_has_no_sender(world: World, db: Database
     assert await world.uploads.sender(head) is None
 
 
+async def test_plugin_that_has_forgotten_its_match_still_uploads(world: World) -> None:
+    assert await world.uploads.sender(msgspec.structs.replace(HEAD, match_id=0)) is not None
+
+
 async def test_server_that_was_replaced_still_uploads(world: World, db: Database) -> None:
     row = (await world.sender()).row
     await db.write([demos.expect(row, map_id=map_id(SERVER, 1), map_number=1, now_ms=1)])

@@ -12,8 +12,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from matchpod.core.secrets import HIDDEN
+from matchpod.ports import Vault
 
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -66,6 +68,17 @@ def verify(
         for signature in signatures:
             is_valid |= hmac.compare_digest(expected, signature)  # compare all: the duration must reveal nothing
     return is_valid
+
+
+def signing_secrets(
+    vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, now_ms: int
+) -> list[str]:
+    """Return the secret, and the one before it while that signs too; ValueError if the current one is unreadable."""
+    secrets = [vault.open(secret)]
+    if old_secret is not None and old_until_ms is not None and now_ms < old_until_ms:
+        with suppress(ValueError):  # of a vault key that was lost: the current secret is enough
+            secrets.append(vault.open(old_secret))
+    return secrets
 
 
 def attempt_headers(

@@ -14,7 +14,7 @@ from typing import Final
 from matchpod import ports
 from matchpod.core.fair_shares import Receiver
 from matchpod.core.trace_context import TRACEPARENT
-from matchpod.service.access.webhook_signature import attempt_headers
+from matchpod.service.access.webhook_signature import attempt_headers, signing_secrets
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.callbacks.queue_dispatcher import (
     LIMITS,
@@ -29,7 +29,6 @@ from matchpod.service.telemetry.log_context import begin_work
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organizations, outbox, servers
-from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.servers import CallbackTerms
 
@@ -90,7 +89,13 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         if organization is None:
             return self._unsendable(row, "the organization does not exist")
         try:
-            secrets = [self._vault.open(organization.webhook_secret), *self._old_secrets(organization)]
+            secrets = signing_secrets(
+                self._vault,
+                organization.webhook_secret,
+                organization.old_webhook_secret,
+                organization.old_secret_until_ms,
+                self._clock.now_ms(),
+            )
             authorization = None if row.auth is None else self._vault.open(row.auth)
         except ValueError as exc:
             self._unsendable(row, str(exc))
@@ -137,16 +142,6 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
             org_id=row.org_id,
             allow_private=self.private_callbacks.may_send(None if terms is None else terms.callback_private),
         )
-
-    def _old_secrets(self, organization: Organization) -> list[str]:
-        """The secret before the current one, as long as it signs too."""
-        old, until_ms = organization.old_webhook_secret, organization.old_secret_until_ms
-        if old is None or until_ms is None or self._clock.now_ms() >= until_ms:
-            return []
-        try:
-            return [self._vault.open(old)]
-        except ValueError:
-            return []  # of a vault key that was lost: the current secret is enough
 
     def _unsendable(self, row: CallbackRow, why: str) -> Unsendable:
         _log.error("callback cannot be signed", extra=self.log_fields(row) | {"org_id": row.org_id, "error": why})

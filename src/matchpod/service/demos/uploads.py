@@ -53,6 +53,8 @@ RETRY_AFTER_S: Final = 5
 
 _FILE_NAME: Final = re.compile(r"[^A-Za-z0-9_.() -]")
 _MAX_FILE_NAME: Final = 120
+NO_MATCH_ID: Final = 0
+"""What a plugin may send that has forgotten its match by then. It can upload only once, so its demo is taken."""
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 _log = logging.getLogger(__name__)
@@ -431,7 +433,7 @@ def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
         return "the match is not recorded"
     if row.ended_at_ms is not None and now_ms - row.ended_at_ms > LATE_MS:
         return "the match ended long ago"
-    if head.match_id is not None and head.match_id != row.plugin_match_id:
+    if head.match_id not in (None, NO_MATCH_ID, row.plugin_match_id):
         return "the demo is of another match"
     return None
 

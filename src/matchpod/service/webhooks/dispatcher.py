@@ -12,7 +12,7 @@ from matchpod import ports
 from matchpod.core.fair_shares import Receiver
 from matchpod.core.secrets import mask_path
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, WebhookFormat, retry_at_ms, shows_failing
-from matchpod.service.access.webhook_signature import attempt_headers
+from matchpod.service.access.webhook_signature import attempt_headers, signing_secrets
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.callbacks.queue_dispatcher import (
     DispatchLimits,
@@ -27,7 +27,7 @@ from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.webhooks.discord import PAUSE_MS
 from matchpod.storage import outbox, webhooks
 from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow
-from matchpod.storage.webhooks import OffBecause, WebhookRow
+from matchpod.storage.webhooks import OffBecause
 
 MAX_PLACES: Final = 512
 """Attempts at a time, of all webhooks."""
@@ -84,7 +84,9 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
             return Unsendable(error="not sent: the webhook was deleted", is_final=True)
         try:
             url = self._vault.open(webhook.url)
-            secrets = [self._vault.open(webhook.secret), *self._old_secrets(webhook)]
+            secrets = signing_secrets(
+                self._vault, webhook.secret, webhook.old_secret, webhook.old_secret_until_ms, self._clock.now_ms()
+            )
         except ValueError as exc:
             self._report_sealed(row, str(exc))
             return PutOff()  # no attempt is made, so it is delivered once the vault key is right
@@ -145,16 +147,6 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
             self._metrics.webhooks_given_up.inc()
         if delivery.is_success and row.attempts == 0:
             self._metrics.webhook_delay_s.observe(max(0, self._clock.now_ms() - row.created_at_ms) / 1000)
-
-    def _old_secrets(self, webhook: WebhookRow) -> list[str]:
-        """The secret before the current one, as long as it signs too."""
-        old, until_ms = webhook.old_secret, webhook.old_secret_until_ms
-        if old is None or until_ms is None or self._clock.now_ms() >= until_ms:
-            return []
-        try:
-            return [self._vault.open(old)]
-        except ValueError:
-            return []  # of a vault key that was lost: the current secret is enough
 
     def _report_sealed(self, row: DeliveryRow, why: str) -> None:
         fields = self.log_fields(row) | {"org_id": row.org_id, "error": why}
