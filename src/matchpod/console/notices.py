@@ -34,6 +34,8 @@ NOTICES: Final = {
     "created": "The match was created.",
     "logged-out": "You are logged out.",
     "session-ended": "The session has ended.",
+    "other-sessions-ended": "All other sessions have ended.",
+    "no-sessions-ended": "There was no other session to end.",
     "key-revoked": "The key is revoked. Its sessions have ended too.",
     "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
     "region-checking": "The servers of the region are being checked. Servers with a match are left alone.",

@@ -588,6 +588,16 @@ _WEBHOOKS = (
     "CREATE INDEX raised_attention_of_org ON raised_attention (org_id, server_id)",
 )
 
+# Links can be for a named person, and give fewer rights than an owner has.
+_PEOPLE = (
+    "ALTER TABLE console_links ADD COLUMN name TEXT",
+    "ALTER TABLE console_links ADD COLUMN role TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN name TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN role TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN address TEXT",
+    "CREATE TABLE console_people (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, at_ms BIGINT NOT NULL)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -628,6 +638,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _NO_AGE_OF_ENTRIES,
     history_schema.DEMOS,
     _WEBHOOKS,
+    _PEOPLE,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -21,9 +21,10 @@ from matchpod.console.requested_actions import ActionForm, Rejection, read_body
 from matchpod.console.requested_actions import read_given as read_action
 from matchpod.console.requested_actions import with_faults as with_action_faults
 from matchpod.console.ruling_form import read_given, ruling_form, with_faults
-from matchpod.console.visit import Visit
+from matchpod.console.visit import Visit, Who
 from matchpod.core.errors import (
     ActionNotPossibleError,
+    ForbiddenError,
     InvalidParamsError,
     MatchpodError,
     NotFoundError,
@@ -55,6 +56,8 @@ async def act(visit: Visit) -> Response:
     match = await visit.deps.details.get(visit.principal, server_id)
     if action is None:
         raise NotFoundError("There is no such action.")
+    if fault := visit.fault(action.who):
+        raise ForbiddenError(fault)
     if not action.is_allowed(match):
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
     revealed = await action.perform(visit, match)
@@ -126,7 +129,7 @@ async def show(
 ) -> Response:
     broadcast, view = await _viewed(visit)
     match = view.match
-    form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
+    form = ruling_form(match, visit.deps.now_ms()) if visit.may(Who.MANAGER) else None
     if form is not None and rejected is not None:
         form = with_faults(form, *rejected)
     error = (rejected or not_accepted or (None, None))[1]
@@ -147,12 +150,12 @@ async def show(
         form=form,
         again=None if not_accepted is None else _again(view, *not_accepted),
         rulings=await visit.deps.details.rulings(visit.principal, match.server_id)
-        if match.has_ended and visit.may_act
+        if match.has_ended and visit.may(Who.REFEREE)
         else (),
         names=team_names(match),
         reasons=REASONS,
         failure=await visit.deps.details.failure(visit.principal, match.server_id)
-        if match.status is ServerStatus.FAILED and visit.may_act
+        if match.status is ServerStatus.FAILED and visit.may(Who.MANAGER)
         else None,
         board=BOARD,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
