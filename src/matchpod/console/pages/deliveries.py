@@ -20,7 +20,7 @@ from matchpod.service.reading.callbacks import CallbackDetail
 from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
-LABELS: Final = {"serverId": "Server id", "since": "Created from (UTC)", "until": "to (UTC)"}
+LABELS: Final = {"serverId": "Server id", "since": "Created from", "until": "to"}
 """The filters that have a field on the page."""
 RESEND: Final = "resendSince"
 """The parameter with the time from which the form that sends callbacks again begins."""
