@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -38,7 +38,7 @@ from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.requests.demo_query import read_demo_query
 from matchpod.core.server_status import ServerStatus
-from matchpod.service.reading.match_details import MatchDetail
+from matchpod.service.reading.match_details import FailureDetail, MadeRuling, MatchDetail
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.web.handlers.demos import demo_response
 from matchpod.web.handlers.matches import log_response
@@ -160,11 +160,9 @@ async def show(
     broadcast, view = await _viewed(visit)
     match, query = view.match, visit.query()
     form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
-    if form is not None and rejected is not None:
-        form = with_faults(form, *rejected)
+    form = form if form is None or rejected is None else with_faults(form, *rejected)
     error = (rejected or not_accepted or (None, None))[1]
-    number = _number(query.get("map", ""))
-    chosen = next((one for one in match.maps if one.map_number == number and one.started_at_ms is not None), None)
+    chosen = _chosen_map(match, query)
     map_number = view.map_number if chosen is None else chosen.map_number
     return visit.page(
         "match.html",
@@ -186,19 +184,29 @@ async def show(
         names=team_names(match),
         reasons=REASONS,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
-        **await _for_managers(visit, match),
+        created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
+        rulings=await _rulings(visit, match),
+        failure=await _failure(visit, match),
     )
 
 
-async def _for_managers(visit: Visit, match: MatchDetail) -> dict[str, object]:
-    """Return what only those may see who may create matches; empty for others."""
-    details, principal, server_id = visit.deps.details, visit.principal, match.server_id
-    has_failed = match.status is ServerStatus.FAILED
-    return {
-        "created_by": await details.created_by(principal, server_id),
-        "rulings": await details.rulings(principal, server_id) if match.has_ended and visit.may_act else (),
-        "failure": await details.failure(principal, server_id) if has_failed and visit.may_act else None,
-    }
+def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None:
+    number = _number(query.get("map", ""))
+    return next((one for one in match.maps if one.map_number == number and one.started_at_ms is not None), None)
+
+
+async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
+    """Return the rulings that were made, for those who may make them."""
+    if not (match.has_ended and visit.may_act):
+        return ()
+    return await visit.deps.details.rulings(visit.principal, match.server_id)
+
+
+async def _failure(visit: Visit, match: MatchDetail) -> FailureDetail | None:
+    """Return what is known of a failed server, for those who may read its log."""
+    if match.status is not ServerStatus.FAILED or not visit.may_act:
+        return None
+    return await visit.deps.details.failure(visit.principal, match.server_id)
 
 
 def _number(text: str) -> int:

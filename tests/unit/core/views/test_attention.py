@@ -161,8 +161,8 @@ def test_word_in_the_chat_calls_an_admin(text: str, is_call: bool) -> None:
 
 def test_words_of_a_call_are_shown_with_who_wrote_them_until_the_next_one() -> None:
     signals = Signals()
-    signals.update([chat("!admin he\u2028cheats"), chat("thanks")], 7)
-    assert signals.call.endswith(": !admin he\N{REPLACEMENT CHARACTER}cheats")
+    signals.update([chat("!admin please\u2028come"), chat("thanks")], 7)
+    assert signals.call.endswith(": !admin please\N{REPLACEMENT CHARACTER}come")
     (reason,) = attention_of(msgspec.structs.replace(QUIET, called_ms=NOW_MS, call=signals.call))
     assert reason.quote == signals.call
     assert reason.words == f"a player asked for an admin: {signals.call}"
