@@ -22,7 +22,7 @@ _NAMED_PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com
 _LIKE_AN_ID: Final = re.compile(
     r"7656[0-9]{6,}|[0-9]{15,}|\[?U:[0-9]|STEAM_[0-9]|.*steamcommunity\.com/profiles/", re.I
 )
-"""Texts that somebody meant as an id: what is wrong with them must not pass for a name."""
+"""Texts that are meant as an id: what is wrong with them must not pass for a name."""
 _HEADINGS: Final = frozenset({
     "#", "id", "ids", "steam", "steamid", "steamids", "steamid64", "steam64", "steam_id", "name", "names", "nick",
     "nickname", "player", "players", "profile", "url", "team", "role", "captain",
