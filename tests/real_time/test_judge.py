@@ -203,8 +203,8 @@ def test_counters_of_a_wall_are_compared_with_its_cards() -> None:
 
 def test_wall_is_read() -> None:
     html = """<p id="attention" class="sr" data-attention="1">1 match</p>
-    <div id="card-group-attention" class="group bad"><h2>Need attention <span class="count">1</span></h2></div>
-    <article id="card-srv_1" class="card match urgency3"><ul class="reasons">
+    <div id="card-group-in_play" class="group good"><h2>In play <span class="count">1</span></h2></div>
+    <article id="card-srv_1" class="card match urgency3" data-group="in_play" data-urgent><ul class="reasons">
     <li class="urgency3" data-reason="srv_1 silence">nothing heard for
     <time class="counter" data-since="5">9 s</time></li></ul>
     <dl><dd>1</dd><dd>0</dd></dl><p class="phase"><span class="state live"></span>round 2</p>
@@ -214,5 +214,6 @@ def test_wall_is_read() -> None:
     wall = read_wall(html)
     (card,) = wall.cards
     assert (card.reasons, card.score, card.here, card.round) == (("nothing heard for",), (1, 0), (3, 4), 2)
-    assert (wall.groups, wall.attention, wall.free) == ({"attention": 1}, 1, {"eu-1": (3, 5)})
+    assert (wall.groups, wall.attention, wall.free) == ({"in_play": 1}, 1, {"eu-1": (3, 5)})
+    assert card.is_urgent
     assert wall.notices == ("1 server is silent",)
