@@ -125,7 +125,7 @@ def test_machine_that_slept_connects_at_once(pages: Pages, service: ConsoleServi
 def test_page_that_the_service_cannot_read_says_so(pages: Pages) -> None:
     page = pages.open(None)
     page.context.add_init_script(WITHOUT_SHARED_WORKER)  # so that its stream can be made up
-    body = f"event: time\ndata: {int(time() * 1000)} wall\n\n"
+    body = f"event: time\ndata: {int(time() * 1000)} table\n\n"
     page.route(
         "**/console/stream?**", lambda route: route.fulfill(body=body, content_type="text/event-stream"), times=15
     )

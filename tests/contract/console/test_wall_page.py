@@ -314,7 +314,7 @@ async def test_region_without_a_free_server_is_one_line_with_the_number_of_match
         wall = other_wall(site, regions)
         await wall.changes()
         text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("strip")).split())
-        assert text.startswith(f"sandbox {words}: 3 matches wait for a free server, the first for 1:3")
+        assert f"sandbox {words}: 3 matches wait for a free server, the first for 1:3" in text
         assert not any("data-urgent" in line(str(wall.cards), server_id) for server_id in ids)
         chips = re.findall(r'<span class="chip[^>]*>(.*?)</span>', wall.part("beside"))
         assert chips == [one for one in [condition] if one]

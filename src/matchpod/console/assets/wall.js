@@ -153,10 +153,11 @@ class WallPage {
       const row = node.closest("[data-text]"), [subject, kind] = node.dataset.reason.split(" ");
       const name = (row ?? node).querySelector("a").textContent;
       return { id: node.dataset.reason, subject, kind, name, text: node.textContent.trim().replace(/\s+/g, " "), isClaimed: row?.dataset.claimed !== undefined };
-    }).filter(({ kind }) => !this.alarms.isMuted(kind));
-    const count = new Set(reasons.filter((one) => !one.isClaimed).map((one) => one.subject)).size;
+    });
+    const heard = reasons.filter(({ kind }) => !this.alarms.isMuted(kind));
+    const count = new Set(heard.filter((one) => !one.isClaimed).map((one) => one.subject)).size;
     document.title = count ? `(${count}) ${this.title}` : this.title;
-    const added = this.known && reasons.filter((one) => !this.known.has(one.id));
+    const added = this.known && heard.filter((one) => !this.known.has(one.id));
     if (added?.length) {
       const names = [...new Set(added.map((one) => one.name))].slice(0, 3).join(", ");
       const what = count === 1 ? "1 match or region needs" : `${count} matches or regions need`;
