@@ -114,9 +114,8 @@ def test_filters_are_in_the_address(pages: Pages, service: ConsoleService, event
     expect(page.locator("#cards > article:visible")).to_have_count(10)
     page.get_by_role("link", name="event", exact=True).click()
     page.wait_for_url("**group=event*")
-    assert page.locator("#cards > .group:visible").all_inner_texts() == [
-        f"league 0 of {LINES - 30} over; {LINES - 30} queued"
-    ]
+    (heading,) = page.locator("#cards > .group:visible").all_inner_texts()
+    assert " ".join(heading.split()) == f"league 0 of {LINES - 30} over; {LINES - 30} queued"
     page.goto(f"/console?region={PATIENT}&state=urgent")
     expect(shown).to_have_count(1)
     assert shown.first.get_attribute("id") == f"card-{event[0]}"

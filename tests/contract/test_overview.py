@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ class World:
         self.clock = ManualClock(START_MS)
         self.silent = SilentServers()
         self.number = 0
-        self.limits: dict[str, int] = {}
+        self.limits: dict[str, Any] = {}
 
     async def create(self, **fields: object) -> ServerRow:
         self.number += 1

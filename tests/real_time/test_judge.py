@@ -134,11 +134,11 @@ def test_alarm_is_true_for_its_cause_only() -> None:
     assert judge_reason("nothing heard for", played, NOW_S) is None
     played.stalled_s = (NOW_S - 25, NOW_S + 2)
     assert judge_reason("nothing heard for", played, NOW_S) == "its server was stopped"
-    assert judge_reason("1 player gone during a live map", played, NOW_S) is None
+    assert judge_reason("1 player gone for", played, NOW_S) is None
     assert judge_reason("paused for", played, NOW_S) is None
     gone = playing(here=frozenset(GAME.players[1:]), lost="disconnect")
-    assert judge_reason("1 player gone during a live map", gone, NOW_S) == "they left"
-    assert judge_reason("2 players gone during a live map", gone, NOW_S) is None
+    assert judge_reason("1 player gone for", gone, NOW_S) == "they left"
+    assert judge_reason("2 players gone for", gone, NOW_S) is None
     assert judge_reason("log gap: 1 round incomplete", gone, NOW_S) == "a post was lost: disconnect"
     assert judge_reason("log gap: 1 round incomplete", playing(), NOW_S) is None
     assert judge_reason("1 player missing, time left", gone, NOW_S) is None, "no time runs"
@@ -175,7 +175,7 @@ def test_players_are_disconnected_before_the_next_map_is_loaded() -> None:
 def test_players_who_leave_after_an_end_that_was_lost_are_gone() -> None:
     played = playing(here=frozenset(GAME.players[1:]), lost="end")
     played.truth.has_round = Truth().has_round
-    gone = "1 player gone during a live map"
+    gone = "1 player gone for"
     assert judge_reason(gone, played, NOW_S) is None
     played.truth.events_s["end"] = NOW_S - 20
     assert judge_reason(gone, played, NOW_S) == "they left, and the post with the end was lost"
