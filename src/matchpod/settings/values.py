@@ -107,7 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     upload_port: int | None = setting(
         rules.whole_number(0, rules.MAX_PORT),
         "A port, on the same address, at which game servers upload demos, served by a process of its own "
-        "([match-day.md](match-day.md#demos)); 0 chooses any free port.",
+        "([demos.md](demos.md)); 0 chooses any free port.",
         fallback="none: no demos are recorded",
     )
     upload_url: str | None = setting(
