@@ -150,6 +150,6 @@ def test_everyone_sees_who_is_on_it_and_the_title_counts_the_others(
         expect(one.locator(f"#card-{event[0]} .claimed")).to_have_text("Ada is on it: <b>calls</b> them")
         expect(one).to_have_title("Live · Matchpod")
     page.locator("#strip .claim > summary").first.click()
-    page.get_by_role("button", name="Nobody is on it").click()
+    page.get_by_role("button", name="Release it").click()
     expect(other).to_have_title("(1) Live · Matchpod")
     service.post_log(event[0], *lines_of_chat("thank you"))

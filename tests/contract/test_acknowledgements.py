@@ -121,8 +121,8 @@ async def test_acknowledgement_can_be_undone_for_ten_seconds_by_the_same_person(
     await world.acknowledgements.acknowledge(PERSON, [earlier])
     world.clock.at_ms += 1
     done = await world.acknowledgements.acknowledge(PERSON, ids)
-    somebody = Principal(org_id="org_1", key_id="key_9", role=Role.OWNER, scopes=frozenset(Scope))
-    await world.acknowledgements.acknowledge(somebody, [other])
+    another = Principal(org_id="org_1", key_id="key_9", role=Role.OWNER, scopes=frozenset(Scope))
+    await world.acknowledgements.acknowledge(another, [other])
     world.clock.at_ms += UNDO_MS
     assert await world.acknowledgements.undo(PERSON, done.at_ms) == 2
     assert await world.left() == ids[::-1]

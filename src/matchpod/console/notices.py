@@ -24,7 +24,7 @@ NOTICES: Final = {
     ACKNOWLEDGED: "Acknowledged. It is gone from the wall of everyone in your organization.",
     "acknowledgement-undone": "It is back on the wall of everyone in your organization.",
     "claimed": "Everyone in your organization sees who is on it.",
-    "claim-released": "Nobody is on it now.",
+    "claim-released": "Released. It needs a person again.",
     "redelivered": "The callback is being sent again.",
     "webhook-changed": "The webhook was changed.",
     "webhook-deleted": "The webhook was deleted.",

@@ -51,7 +51,7 @@ class MatchClaims:
 
     @unavailable_on_outage
     async def release(self, principal: Principal, server_id: str) -> None:
-        """End the claim on a match of the caller, whoever has it; nothing changes if nobody does."""
+        """End the claim on a match of the caller, regardless of who has it; nothing changes if there is none."""
         row = await self._own(principal, server_id)
         record = self._audit.act_of(principal, Action.CLAIM_RELEASED, target=row.id)
         try:

@@ -66,7 +66,7 @@ class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def progress_of(
-    db: Database, org_id: str, name: str, values: Sequence[str], since_ms: int
+    db: Database, org_id: str, name: str, values: Sequence[str], *, since_ms: int
 ) -> list[LabelProgress]:
     """Return the progress of each of these values of a label that has matches created since a time."""
     listed, params = rows.parameter_list("value", values)

@@ -99,7 +99,7 @@ async def claim(visit: Visit) -> Response:
 
 
 async def release_claim(visit: Visit) -> Response:
-    """Say that nobody takes care of a match."""
+    """End the claim on a match."""
     await visit.deps.claims.release(visit.principal, visit.call.params[0])
     return await _back(visit, await visit.form(), "claim-released")
 

@@ -44,7 +44,7 @@ ENDED_MS: Final = 10 * 60 * 1000
 MAX_ENDED: Final = 100
 """Matches of each group that are shown; older ones that failed follow when these are acknowledged."""
 CLAIMED_MS: Final = 12 * HOUR_MS
-"""How long a claim on a match counts: nobody takes care of one for longer."""
+"""How long a claim on a match counts: a claim that is older was forgotten."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 PROGRESS_MS: Final = 48 * HOUR_MS
@@ -221,7 +221,7 @@ class Overview:
         Those that were canceled by hand do not count.
         """
         since_ms = self._clock.now_ms() - PROGRESS_MS
-        found = await progress_of(self._db, org_id, name, values, since_ms)
+        found = await progress_of(self._db, org_id, name, values, since_ms=since_ms)
         return dict.fromkeys(values, (0, 0)) | {one.value: (one.over, one.matches) for one in found}
 
     async def _progress(self, row: ServerRow, *, is_remote: bool) -> MatchProgress | None:

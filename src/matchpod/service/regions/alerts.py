@@ -101,11 +101,31 @@ class RegionAlerts:
             condition, one = conditions.get(code), waiting.get(code)
             since_ms = None if one is None else one.pending_since_ms
             if one is not None and since_ms is not None and now_ms - since_ms >= PENDING_MS:
-                found.append(_alert(code, AlertKind.PENDING, condition, one.pending, since_ms))
+                found.append(
+                    RegionAlert(
+                        region=code, kind=AlertKind.PENDING, condition=condition, count=one.pending, since_ms=since_ms
+                    )
+                )
             elif condition is RegionCondition.FULL:
-                found.append(_alert(code, AlertKind.FULL, condition, 0 if one is None else one.pending, None))
+                found.append(
+                    RegionAlert(
+                        region=code,
+                        kind=AlertKind.FULL,
+                        condition=condition,
+                        count=0 if one is None else one.pending,
+                        since_ms=None,
+                    )
+                )
             if one is not None and one.retried >= SEVERAL_TRIES:
-                found.append(_alert(code, AlertKind.TRIES, condition, one.retried, one.retried_since_ms))
+                found.append(
+                    RegionAlert(
+                        region=code,
+                        kind=AlertKind.TRIES,
+                        condition=condition,
+                        count=one.retried,
+                        since_ms=one.retried_since_ms,
+                    )
+                )
         return found
 
     async def _failed(
@@ -118,7 +138,13 @@ class RegionAlerts:
             created[one.region].append(one)
         failures = {code: last_failures(matches) for code, matches in created.items()}
         return [
-            _alert(code, AlertKind.FAILED, conditions.get(code), len(failed), failed[0].ended_at_ms)
+            RegionAlert(
+                region=code,
+                kind=AlertKind.FAILED,
+                condition=conditions.get(code),
+                count=len(failed),
+                since_ms=failed[0].ended_at_ms,
+            )
             for code, failed in sorted(failures.items())
             if len(failed) >= SEVERAL_FAILURES
         ]
@@ -136,9 +162,3 @@ def last_failures(matches: Sequence[StartedMatch]) -> list[StartedMatch]:
         if one.ended_at_ms is not None and one.reason not in BY_HAND:
             failed.append(one)
     return failed
-
-
-def _alert(
-    code: str, kind: AlertKind, condition: RegionCondition | None, count: int, since_ms: int | None
-) -> RegionAlert:
-    return RegionAlert(region=code, kind=kind, condition=condition, count=count, since_ms=since_ms)
