@@ -175,7 +175,7 @@ class ConsoleService:
         self.running.cancel(server_id)
 
         async def change(resources: Resources) -> None:
-            lost = "UPDATE servers SET reason = 'server_lost', status = 'failed' WHERE id = :id"
+            lost = "UPDATE servers SET reason = 'server_lost', status = 'failed', running_at_ms = 1 WHERE id = :id"
             await resources.db.write([Statement(lost, {"id": server_id})])
 
         self.with_resources(change)

@@ -55,6 +55,7 @@ def open_wall(pages: Pages, *, has_workers: bool = True) -> Page:
     if not has_workers:
         page.context.add_init_script(WITHOUT_SHARED_WORKER)
     page.goto("/console")
+    wait_for_count(page, 0)  # an alert of a region goes a moment after its matches
     return page
 
 

@@ -19,11 +19,12 @@ from matchpod.ports import Value
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.wall import MAX_ENDED, Overview
+from matchpod.service.regions.alerts import RegionAlerts
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 from tests.unused_fleet import UnusedFleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -262,6 +263,21 @@ async def test_page_of_regions_says_which_are_full(site: ConsoleSite, slots: tup
     (view,) = await sandbox(site, *slots).views()
     assert f">{chip}</span>" in fragment("region_parts.html", "state_of", view).decode()
     assert 'class="chip good">on</span>' in (await site.request("GET", "/console/regions", who=OWNER)).text
+
+
+async def test_region_that_is_full_is_one_line_on_every_page(site: ConsoleSite) -> None:
+    match = f"/console/matches/{await site.create_match()}"
+    deps = site.service.deps
+    site = site.with_parts(region_alerts=RegionAlerts(db=deps.db, clock=deps.clock, regions=sandbox(site)))
+    pages = [f"/console/{name}" for name in ("matches", "create", "deliveries", "webhooks", "regions", "access")]
+    for path, who in [(path, OWNER) for path in (match, *pages)] + [("/console/operator", OPERATOR)]:
+        text = (await site.request("GET", path, who=who)).text
+        line = text.partition('class="region-alerts"')[2].partition("</ul>")[0]
+        assert "sandbox</a>" in line, path
+        assert "is full:" in line, path
+    assert 'class="region-alerts"' not in (await site.request("GET", "/console", who=OWNER)).text, "it is in the strip"
+    assert "region-alerts" not in (await site.request("GET", "/console/access", who=WRITER)).text
+    await site.request("POST", f"{match}/cancel", who=OWNER, form={})
 
 
 INVISIBLE = "\u3164 \u200b\u00a0"
