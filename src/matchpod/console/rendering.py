@@ -36,10 +36,13 @@ ASSETS: Mapping[str, bytes] = {
     "charts.css": b"text/css; charset=utf-8",
     "wall.css": b"text/css; charset=utf-8",
     "wall.js": b"text/javascript; charset=utf-8",
+    "match.css": b"text/css; charset=utf-8",
+    "match.js": b"text/javascript; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
     "stream.js": b"text/javascript; charset=utf-8",
     "morph.js": b"text/javascript; charset=utf-8",
     "live.js": b"text/javascript; charset=utf-8",
+    "keys.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
 
@@ -108,6 +111,11 @@ def clock(at: str | int) -> Markup:
     return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
 
+def short_clock(at: str | int) -> Markup:
+    """Return the time of day to the minute, which the page's script shows in the time zone of its reader."""
+    return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M"), is_short=True)
+
+
 def iso(at: str | int) -> str:
     """Return a time as ISO 8601 in UTC."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -156,6 +164,7 @@ def _templates() -> Environment:
         "utc": utc,
         "iso": iso,
         "clock": clock,
+        "short_clock": short_clock,
         "duration": duration,
         "with_page": with_page,
         "with_code": with_code,

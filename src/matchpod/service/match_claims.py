@@ -30,7 +30,7 @@ class MatchClaims:
     async def claim(self, principal: Principal, server_id: str, *, name: str, note: str) -> None:
         """Claim a match of the caller for a person, in place of an earlier claim.
 
-        ForbiddenError if the caller may not create matches; InvalidParamsError for a name or note that cannot be shown.
+        ForbiddenError if the caller may not act on matches; InvalidParamsError for a name or note that cannot be shown.
         """
         row = await self._own(principal, server_id)
         for field, fault in (("name", person_fault(name)), ("note", reason_fault(note) if note else None)):
@@ -61,7 +61,7 @@ class MatchClaims:
         _log.info("claim released", extra={"server_id": row.id, "actor": principal.actor})
 
     async def _own(self, principal: Principal, server_id: str) -> ServerSummary:
-        if not principal.may_create:
-            raise ForbiddenError("This needs the rights to create matches.")
+        if not principal.may_act:
+            raise ForbiddenError("This needs the rights to act on matches.")
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         return require_own(principal, found, "match")

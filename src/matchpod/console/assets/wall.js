@@ -7,7 +7,6 @@ class WallPage {
     this.live = live;
     this.title = document.title;
     this.known = null;
-    this.time = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
     this.alarms = new Alarms(() => this.alarm());
     document.addEventListener("input", ({ target }) => { if (target.matches("[data-filter]")) this.choose(target); });
     document.addEventListener("change", ({ target }) => { if (target.matches("[data-choice]")) this.choose(target); });
@@ -64,17 +63,11 @@ class WallPage {
 
   rememberName(opened) {
     const name = opened.open && opened.querySelector?.("input[name=name]");
-    if (name && !name.value) name.value = localStorage.getItem("name") ?? "";
+    if (name && !name.value) name.value = localStorage.getItem("name") ?? document.querySelector("[data-person]").dataset.person;
   }
 
   // Also prepares fragments before they are shown.
-  dress(root) {
-    for (const time of root.querySelectorAll("time.hm:not([data-done])")) {
-      time.textContent = this.time.format(new Date(time.dateTime));
-      time.dataset.done = "1";
-    }
-    this.filter(root);
-  }
+  dress(root) { this.filter(root); }
 
   filter(root) {
     const state = this.chosen("state"), region = this.chosen("region"), label = this.chosen("label");
