@@ -258,14 +258,10 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     if fault is not None:
         raise ForbiddenError(fault)
     visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
-    if route.handler not in (live.wall, updates.follow) and _may_see_matches(visit):
+    if route.handler not in (live.wall, updates.follow) and (user.is_operator or visit.may(Who.MEMBER)):
         with suppress(MatchpodError):  # the page says so itself if the database is unavailable
             visit.region_alerts = await deps.region_alerts.read(user.org_id)
     return await route.handler(visit)
-
-
-def _may_see_matches(visit: Visit) -> bool:
-    return visit.user.is_operator or Scope.SERVERS_READ in visit.principal.scopes
 
 
 def _is_in_menu(visit: Visit, route: Route) -> bool:
