@@ -384,7 +384,7 @@ class Matches:
         return self._vault.open(row.rcon_password) if is_shown and row.rcon_password is not None else None
 
     def _connect(self, principal: Principal, row: ServerSummary) -> str | None:
-        if not principal.may_create or row.status is not ServerStatus.RUNNING:
+        if not principal.audience.may_connect or row.status is not ServerStatus.RUNNING:
             return None
         sealed = row.server_password
         return match_head.connect_command(row, None if sealed is None else self._vault.open(sealed))

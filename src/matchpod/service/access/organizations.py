@@ -265,7 +265,7 @@ class Access:
         _log.info("old webhook secret ended", extra={"org_id": organization.id})
 
     def _new_organization(self, name: str) -> Organization:
-        _check_name(name, "The name of an organization", shortest=1)
+        check_name(name, "The name of an organization", shortest=1)
         sealed, now_ms = self._vault.seal(self._new_webhook_secret()), self._clock.now_ms()
         return Organization(id=self._new_id("org"), name=name, webhook_secret=sealed, created_at_ms=now_ms)
 
@@ -299,7 +299,7 @@ class Access:
         actor: str = COMMAND_LINE,
     ) -> NewKey:
         """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
-        _check_name(name, "The name of a key", shortest=0)
+        check_name(name, "The name of a key", shortest=0)
         if not scopes:
             raise AccessError("A key needs at least one scope.", field="scopes")
         if expires_in_s is not None and not 0 < expires_in_s <= MAX_EXPIRES_IN_S:
@@ -435,7 +435,8 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_name(name: str, what: str, *, shortest: int) -> None:
+def check_name(name: str, what: str, *, shortest: int) -> None:
+    """Raise AccessError unless a name of an organization, a key or a person can be used."""
     if not shortest <= len(name) <= MAX_NAME or name != name.strip():
         text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
         raise AccessError(text, field="name")

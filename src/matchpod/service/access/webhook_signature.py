@@ -71,7 +71,7 @@ def verify(
 
 
 def signing_secrets(
-    vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, now_ms: int
+    vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, *, now_ms: int
 ) -> list[str]:
     """Return the secret, and the one before it while that signs too; ValueError if the current one is unreadable."""
     secrets = [vault.open(secret)]

@@ -14,6 +14,7 @@ from matchpod.ports import Database, DemoStorage, StorageError
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.storage import (
     audit_log,
+    console_sessions,
     demos,
     history_counts,
     map_events,
@@ -91,6 +92,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
     """Delete what is past its retention and counts of 0, in short transactions; a failure restores nothing."""
     log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
     await unfinished.prune(db)
+    await console_sessions.delete_people(db, before_ms=now_ms - AUDIT_DAYS * DAY_MS)
     return Pruned(
         log_entries=log_entries,
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),

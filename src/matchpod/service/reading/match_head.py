@@ -321,7 +321,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
     """The row without what this audience may not see of it: who created the match, secrets in its callback URL."""
-    if audience is not Audience.MEMBERS:
+    if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 

@@ -85,7 +85,11 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
         try:
             url = self._vault.open(webhook.url)
             secrets = signing_secrets(
-                self._vault, webhook.secret, webhook.old_secret, webhook.old_secret_until_ms, self._clock.now_ms()
+                self._vault,
+                webhook.secret,
+                webhook.old_secret,
+                webhook.old_secret_until_ms,
+                now_ms=self._clock.now_ms(),
             )
         except ValueError as exc:
             self._report_sealed(row, str(exc))

@@ -35,7 +35,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, MAX_REDELIVERED, SINGLE_PER_MINUTE
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id, new_webhook_id
-from matchpod.service.identity.principals import Audience, Principal
+from matchpod.service.identity.principals import Principal
 from matchpod.service.reading.callbacks import MAX_SHOWN_ATTEMPTS, Redelivery
 from matchpod.service.row_views import time_text
 from matchpod.service.webhooks import discord, views
@@ -274,7 +274,7 @@ def _shown_url(url: str, format: WebhookFormat) -> str:
 
 def _visible(row: WebhookRow, principal: Principal) -> WebhookRow:
     """The row as this principal may see it: the path of a URL may be its secret."""
-    if principal.audience is not Audience.MEMBERS:
+    if principal.audience.sees_creator:
         return row
     return msgspec.structs.replace(row, shown_url=mask_path(row.shown_url))
 
