@@ -144,16 +144,8 @@ def live_board(
     listed = {player.steam_id for player in roster} | {guest.steam_id for guest in guests}
     teams: dict[Team | None, list[BoardPlayer]] = {Team.TEAM1: [], Team.TEAM2: [], None: []}
     for player in roster:
-        teams[player.team].append(
-            BoardPlayer(
-                steam_id=player.steam_id,
-                name=player.name or "",
-                cells=_cells(columns, numbers.get(player.steam_id, _NOBODY)),
-                state=player.state,
-                since=player.since,
-                is_listed=True,
-            )
-        )
+        cells = _cells(columns, numbers.get(player.steam_id, _NOBODY))
+        teams[player.team].append(_listed(player, cells))
     for steam_id, found in numbers.items():
         if steam_id not in listed:
             teams[found.team].append(BoardPlayer(steam_id=steam_id, name=found.name, cells=_cells(columns, found)))
@@ -201,6 +193,13 @@ def final_board(
             for team, found in teams
             if found
         ),
+    )
+
+
+def _listed(player: RosterPlayer, cells: tuple[str, ...]) -> BoardPlayer:
+    name, state = player.name or "", player.state
+    return BoardPlayer(
+        steam_id=player.steam_id, name=name, cells=cells, state=state, since=player.since, is_listed=True
     )
 
 
