@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,9 +33,8 @@ from typing import Final
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser import chromium
-from tests.browser.chromium import Faults
+from tests.browser.chromium import SET_VISIBLE, Faults
 from tests.browser.console_service import ConsoleService
-from tests.browser.test_tabs import SET_VISIBLE
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region
 
@@ -49,9 +49,14 @@ LATE, ABSENT, MISSING = 7, 19, 28
 """Matches in which a player does not come: they get time, are forfeited, are canceled."""
 CRASHES: Final = 12, 23
 SUBSTITUTE, PAUSED, FORFEIT, LOST = 15, 4, 26, 9
-JOIN_S, PAUSE_S = 300, 360
+JOIN_S: Final = {LATE: 300, SUBSTITUTE: 360, ABSENT: 420, MISSING: 480}
+"""How long players are waited for, so that they are not missed at the same moment."""
+PAUSE_S: Final = 360
+LASTS_S: Final = 540
+"""From the moment when all are live; the first ten minutes of the day."""
 LOST_PATH: Final = "/lost"
 REGION: Final = "hall"
+RCON: Final = Path(__file__).parents[2] / "docs/examples/rcon.py"
 
 
 class MatchDay:
@@ -87,22 +92,20 @@ class MatchDay:
             settings: dict[str, object] = {
                 "matchType": "competitive",
                 "map": "de_mirage",
-                "joinSeconds": JOIN_S,
+                "joinSeconds": JOIN_S.get(number, 300),
                 "teams": teams,
+                "labels": {"event": "winter cup", "round": "1", "table": str(number)},
                 "customCvars": self._variables(number, listed),
             }
             if number == LOST:
                 settings |= {"maxRounds": 2, "freezeTime": 1}
-            labels = {"event": "winter cup", "round": "1", "table": str(number)}
             more = {"callbackUrl": lost_url} if number == LOST else {}
-            created = self.running.create(
-                settings, region=REGION, externalMatchId=f"R1 M{number}", labels=labels, **more
-            )
+            created = self.running.create(settings, region=REGION, externalMatchId=f"R1 M{number}", **more)
             self.servers[number] = str(created["serverId"])
 
     def _variables(self, number: int, listed: list[str]) -> str:
         more: dict[str, object] = {"sim_seed": number, "sim_unpause": 0}
-        if number in (LATE, ABSENT, MISSING, SUBSTITUTE):
+        if number in JOIN_S:
             more["sim_absent"] = listed[-1]
         if number == SUBSTITUTE:
             more["sim_substitutes"] = players(1, first=100_000)[0]
@@ -113,9 +116,10 @@ class MatchDay:
 
     def say(self, number: int, text: str) -> None:
         """Let the first player of a match write to the admins."""
-        account = int(players(1, first=2 * SIDE * number)[0]) - 76561197960265728
-        stamp = time.strftime("%m/%d/%Y - %H:%M:%S.000 - ", time.gmtime())
-        self.service.post_log(self.servers[number], f'{stamp}"captain<2><[U:1:{account}]><CT>" say "{text}"')
+        found = self.running.get(self.servers[number])
+        player = players(1, first=2 * SIDE * number)[0]
+        arguments = [str(found["port"]), found["rconPassword"], f"sim_say {player} {text}"]
+        subprocess.run([sys.executable, RCON, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def crash(self, number: int) -> None:
         """Kill the game server of a match."""
@@ -125,8 +129,8 @@ class MatchDay:
     def wait_until_live(self) -> None:
         """Wait until all matches are live in which nobody is missing."""
         for number in self.numbers:
-            if number not in (LATE, ABSENT, MISSING, SUBSTITUTE, LOST):
-                self.running.wait_for(self.servers[number], lambda one: one["live"] is not None)
+            if number not in (*JOIN_S, LOST):
+                self.running.wait_for(self.servers[number], lambda one: one["phase"] == "live")
 
 
 class Person:
@@ -167,7 +171,7 @@ class Person:
         yield
         self.take_picture(self.page, f"{name}-page")
         day.lines.append(f"{name:32} found: {late:40} solved within {time.monotonic() - now_s:.1f} s")
-        print(day.lines[-1], flush=True)
+        report(day.lines[-1])
 
     def act(self, kind: str, **given: str) -> None:
         """Ask for an action on the match that is shown, and wait until the server has confirmed it."""
@@ -197,6 +201,11 @@ class Person:
         self._day.servers[number] = self.page.url.rpartition("/")[2].partition("?")[0]
 
 
+def report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def play(day: MatchDay, person: Person) -> None:
     """Follow the script."""
     person.sit_down()
@@ -215,25 +224,25 @@ def play(day: MatchDay, person: Person) -> None:
     day.say(FORFEIT, "!admin we give up")
     with person.incident("a team gives up", FORFEIT, "asked for an admin", time.monotonic()):
         person.act("forfeit", winner="team2", reason="Reds give up", by="Eva")
-    with person.incident("a substitute is needed", SUBSTITUTE, "missing", None):
-        out = players(2 * SIDE, first=2 * SIDE * SUBSTITUTE)[-1]
-        person.act("replacePlayer", **{"out": out, "in": "other", "inOther": players(1, first=100_000)[0]})
     with person.incident("a player is late", LATE, "missing", None):
         person.act("extendJoin", seconds="120")
         person.act("start")
+    with person.incident("a substitute is needed", SUBSTITUTE, "missing", None):
+        out = players(2 * SIDE, first=2 * SIDE * SUBSTITUTE)[-1]
+        person.act("replacePlayer", **{"out": out, "in": "other", "inOther": players(1, first=100_000)[0]})
     with person.incident("a team does not come", ABSENT, "missing", None):
         person.act("forfeit", winner="team1", reason="not there")
     with person.incident("a match is called off", MISSING, "missing", None):
         person.page.locator("summary", has_text="Cancel the match").click()
         person.page.get_by_role("button", name="Cancel the match").click()
-    for number in (SUBSTITUTE, LATE, ABSENT, MISSING):
+    for number in JOIN_S:
         person.is_quiet(number)
     solve_lost_callback(day, person)
     with person.incident("the pause takes long", PAUSED, "paused", None):
         time.sleep(max(0.0, paused_s + PAUSE_S / speed - time.monotonic()))
         person.act("unpause")
     person.is_quiet(PAUSED)
-    time.sleep(max(0.0, began_s + (600 - JOIN_S / 5) / speed - time.monotonic()))
+    time.sleep(max(0.0, began_s + LASTS_S / speed - time.monotonic()))
     person.take_picture(person.wall, "at the end")
 
 
@@ -250,7 +259,7 @@ def solve_lost_callback(day: MatchDay, person: Person) -> None:
     person.wall.get_by_role("button", name="Send again").last.click()
     day.receiver.wait_for(LOST_PATH, 3)
     day.lines.append(f"{'a callback is lost':32} found: {found_s - since_s:.1f} s")
-    print(day.lines[-1], flush=True)
+    report(day.lines[-1])
     person.wall.goto("/console")
 
 
@@ -284,7 +293,7 @@ def main() -> int:
         args.pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="matchpod-match-day-", dir="/var/tmp") as folder:
         wrong = run(Path(folder), speed=args.speed, pictures=args.pictures)
-    print("\n".join(wrong) or "Every incident was found in time and solved.")
+    report("\n".join(wrong) or "Every incident was found in time and solved.")
     return 1 if wrong else 0
 
 
