@@ -362,6 +362,7 @@ class ServiceProcess:
                 "attention": self._service.webhooks.attention.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
+                "search index": upkeep.run_indexing,
                 REGION_CHECKS: self._service.region_checks.run,
             }
             if self._uploads is not None:

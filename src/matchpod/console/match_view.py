@@ -128,8 +128,8 @@ class MatchScreen:
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
-        """The form of each action; none for members, and of a match whose state is not known."""
-        if not self._principal.may_create:
+        """The form of each action; none for those who may only read, and of a match whose state is not known."""
+        if not self._principal.may_act:
             return ()
         people = _choices(self.match, self._roster(self.match))
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
@@ -281,22 +281,22 @@ class MatchScreen:
 
     def _may_say(self) -> bool:
         possible = self._actions_view.possible
-        return self._principal.may_create and any(one.possible for one in possible if one.type is ActionType.SAY)
+        return self._principal.may_act and any(one.possible for one in possible if one.type is ActionType.SAY)
 
     def _row_actions(self) -> tuple[ActionType, ...]:
         """The actions that are possible now on a player whom people choose from the table."""
-        if not self._principal.may_create:
+        if not self._principal.may_act:
             return ()
         return tuple(one.type for one in self._actions_view.possible if one.possible and one.type in OF_A_ROW)
 
     def _actions(self, match: MatchDetail) -> bytes:
         connect = None if match.has_ended else self._connect
-        may_act = self._principal.may_create
-        choices = allowed_actions(match) if may_act else []
+        may_connect = self._principal.audience.may_connect
+        choices = allowed_actions(match, self._principal) if self._principal.may_act else []
         about = team_names(match), score_of(match)
         values = (match.server_id, match.has_ended, about, choices, connect)
         return self._unless_same(
-            "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_act)
+            "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_connect)
         )
 
     def _act(self, match: MatchDetail) -> bytes:

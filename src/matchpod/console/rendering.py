@@ -41,6 +41,7 @@ ASSETS: Mapping[str, bytes] = {
     "stream.js": b"text/javascript; charset=utf-8",
     "morph.js": b"text/javascript; charset=utf-8",
     "live.js": b"text/javascript; charset=utf-8",
+    "keys.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
 
