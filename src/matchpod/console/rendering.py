@@ -25,7 +25,8 @@ POLICY = (
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not no-referrer, with which forms have `Origin: null`: over HTTP in a local network, browsers send nothing else.
+    (b"referrer-policy", b"strict-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 )
@@ -34,10 +35,13 @@ _TEXTS = "texts.html"
 ASSETS: Mapping[str, bytes] = {
     "console.css": b"text/css; charset=utf-8",
     "charts.css": b"text/css; charset=utf-8",
+    "match.css": b"text/css; charset=utf-8",
+    "match.js": b"text/javascript; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
     "stream.js": b"text/javascript; charset=utf-8",
     "morph.js": b"text/javascript; charset=utf-8",
     "live.js": b"text/javascript; charset=utf-8",
+    "keys.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
 
@@ -106,6 +110,11 @@ def clock(at: str | int) -> Markup:
     return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
 
+def short_clock(at: str | int) -> Markup:
+    """Return the time of day to the minute, which the page's script shows in the time zone of its reader."""
+    return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M"), is_short=True)
+
+
 def iso(at: str | int) -> str:
     """Return a time as ISO 8601 in UTC."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -154,6 +163,7 @@ def _templates() -> Environment:
         "utc": utc,
         "iso": iso,
         "clock": clock,
+        "short_clock": short_clock,
         "duration": duration,
         "with_page": with_page,
         "with_code": with_code,

@@ -20,6 +20,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.faults import FieldPath
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
+from matchpod.core.requests import request_table as table
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import decode_json
 from matchpod.core.requests.match_list_query import MatchListQuery
@@ -63,7 +64,7 @@ RCON_PASSWORD_BYTES: Final = 16
 """128 bits, as 32 hex characters, which need no quotes in a console."""
 
 LIVE_RETRY_S: Final = 30
-"""Retry-After if an organization has too many live matches: they last half an hour, so one of many ends soon."""
+"""Retry-After if an organization has too many live matches: one of them ends soon."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ class Matches:
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
-        """The same without waiting, if it is kept and current; otherwise None: then `get_encoded` has to look."""
+        """The same without waiting if the cached answer is current; otherwise None: call `get_encoded`."""
         kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:
@@ -315,6 +316,7 @@ class Matches:
         server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
         settings = with_sides(request.game_settings, server_id)
         auth, password = request.callback_auth_token, settings.server_password
+        given = ((table.CALLBACK_AUTH_TOKEN, auth), (table.SERVER_PASSWORD, password))
         return ServerRow(
             id=server_id,
             game_id=str(uuid.UUID(bytes=random_bytes(16), version=4)),
@@ -330,7 +332,11 @@ class Matches:
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
             created_by=principal.key_id,
-            marks=encode_marks(request.labels, is_simulated=self._regions.is_sandbox(request.region)),
+            marks=encode_marks(
+                request.labels,
+                is_simulated=self._regions.is_sandbox(request.region),
+                secrets=tuple(field.name for field, value in given if value is not None),
+            ),
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,
@@ -378,7 +384,7 @@ class Matches:
         return self._vault.open(row.rcon_password) if is_shown and row.rcon_password is not None else None
 
     def _connect(self, principal: Principal, row: ServerSummary) -> str | None:
-        if not principal.may_create or row.status is not ServerStatus.RUNNING:
+        if not principal.audience.may_connect or row.status is not ServerStatus.RUNNING:
             return None
         sealed = row.server_password
         return match_head.connect_command(row, None if sealed is None else self._vault.open(sealed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from matchpod.ports import Statement
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import demos, history, outbox, raw_log, servers
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, CASTER, MEMBER, OWNER, REFEREE, STRANGER, ConsoleSite
 from tests.contract.console.test_form_faults import Elements, check_faults
 from tests.stored_demos import upload_demo
 
@@ -73,12 +74,39 @@ async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None
     assert (await site.request("GET", f"/console/matches/{server_id}/log.txt", who=MEMBER)).status_code == 403
 
 
+async def test_referee_has_all_actions_but_those_that_decide_about_the_match(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    before = site.stored()
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=REFEREE)).text
+    for name in ("cancel", "password", "withdraw-ruling", "ruling"):
+        assert f"{server_id}/{name}" not in page
+        answer = await site.request("POST", f"/console/matches/{server_id}/{name}", who=REFEREE, form={})
+        assert (answer.status_code, "This is for owners and admins" in answer.text) == (403, True), name
+    assert site.stored() == before
+    assert f"{server_id}/overlay" in page
+    assert 'id="act-pause"' in page
+    assert (await request_action(site, server_id, "say", REFEREE, text="hello")).status_code == 303
+    shown = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "Rita &lt;b&gt;R&lt;/b&gt;" in shown[shown.index('id="requested"') :]
+
+
+@pytest.mark.parametrize(
+    ("who", "is_shown"), [(OWNER, True), (ADMIN, True), (REFEREE, True), (CASTER, True), (MEMBER, False)]
+)
+async def test_casters_and_referees_see_how_to_connect(site: ConsoleSite, who: str, *, is_shown: bool) -> None:
+    game = {"matchType": "competitive", "map": "de_mirage", "serverPassword": "open sesame"}
+    server_id = await running_match(site, gameSettings=game)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=who)).text
+    assert ("; password &#34;open sesame&#34;" in page, "the password of the match" in page) == (is_shown, not is_shown)
+    assert ('id="act-' in page) is (who not in (CASTER, MEMBER))
+
+
 async def test_creator_is_named_to_owners_and_admins_only(site: ConsoleSite) -> None:
     server_id = await new_match(site)
     creator = site.keys[OWNER].view.prefix
-    for who, sees in ((OWNER, True), (ADMIN, True), (MEMBER, False)):
+    for who, sees in ((OWNER, True), (ADMIN, True), (REFEREE, False), (CASTER, False), (MEMBER, False)):
         page = await site.request("GET", f"/console/matches/{server_id}", who=who)
-        assert (f"created with <bdi>{creator}…</bdi>" in page.text) is sees, who
+        assert (f" with <bdi>{creator}…</bdi>" in page.text[page.text.index('id="order"') :]) is sees, who
     assert ("match_created", server_id) in await audit(site)
 
 
@@ -91,8 +119,8 @@ async def test_secrets_in_a_callback_url_are_on_no_page_of_members(site: Console
             callback = await outbox.callback_of(site.resources.db, server_id)
             assert callback is not None
             paths += ["/console/deliveries", f"/console/deliveries/{callback.id}"]
-        for path in paths:
-            page = await site.request("GET", path, who=MEMBER)
+        for path, who in product(paths, (MEMBER, REFEREE, CASTER)):
+            page = await site.request("GET", path, who=who)
             assert (page.status_code, "s3cret" in page.text) == (200, False), path
 
 
@@ -313,7 +341,8 @@ async def test_deathmatch_offers_only_that_it_is_void(site: ConsoleSite) -> None
 async def running_match(site: ConsoleSite, **settings: Any) -> str:
     """Create a match whose server runs, and which waits for its players."""
     server_id = await new_match(site, **settings)
-    change = "UPDATE servers SET phase = 'running', status = 'running' WHERE id = :id"
+    change = "UPDATE servers SET phase = 'running', status = 'running', ip = '203.0.113.7', port = 27015,"
+    change += " running_at_ms = created_at_ms WHERE id = :id"
     await site.resources.db.write([Statement(change, {"id": server_id})])
     return server_id
 
@@ -401,3 +430,100 @@ async def test_actions_of_an_ended_match_are_shown_and_no_forms(site: ConsoleSit
     late = await request_action(site, server_id, "say", text="late")
     assert late.status_code == 409
     assert "The match has ended." in late.text
+
+
+async def again(site: ConsoleSite, server_id: str, who: str = ADMIN, **form: str) -> httpx.Response:
+    sent = {"once": "form-0", **form}
+    return await site.request("POST", f"/console/matches/{server_id}/again", who=who, form=sent)
+
+
+async def test_ended_match_is_created_again_with_the_secrets_that_are_typed_again(site: ConsoleSite) -> None:
+    game = {
+        "matchType": "wingman",
+        "map": "de_nuke",
+        "seriesFormat": "bo3",
+        "serverPassword": "join-4711",
+        "teams": {"team1": {"name": "Reds & Co", "players": ["76561198000000001"]}, "team2": {"name": "Blues"}},
+        "labels": {"event": "finals"},
+    }
+    order = {"callbackUrl": "https://caller.example/hook?sig=s3cret", "callbackAuthToken": "token-0815"}
+    server_id = await ended_match(site, gameSettings=game, externalMatchId=EVIL, **order)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert "Create it again" in page
+    assert order["callbackUrl"] in page
+    assert "join-4711" not in page
+    assert "token-0815" not in page
+    asked = await again(site, server_id, once="form-1")
+    assert asked.status_code == 400
+    check_faults(asked.text, ["anew-serverPassword", "anew-callbackAuthToken"])
+    typed = {"serverPassword": "join-4712", "without-callbackAuthToken": "yes", "once": "form-1"}
+    done = await again(site, server_id, **typed)
+    assert "The match was created." in (await site.follow(done, who=ADMIN)).text
+    assert (await again(site, server_id, **typed)).headers["location"] == done.headers["location"]
+    first, new = [
+        await servers.get(site.resources.db, one) for one in (server_id, done.headers["location"].rpartition("/")[2])
+    ]
+    assert first is not None
+    assert new is not None
+    assert new.id != first.id
+    for name in ("region", "external_match_id", "callback_url", "settings"):
+        assert getattr(new, name) == getattr(first, name), name
+    assert site.resources.vault.open(new.server_password or b"") == "join-4712"
+    assert new.callback_auth is None
+
+
+async def test_match_is_created_again_only_after_its_end_by_those_who_may_create(site: ConsoleSite) -> None:
+    assert (await again(site, await new_match(site))).status_code == 409
+    server_id = await ended_match(site)
+    for who in (MEMBER, STRANGER):
+        assert (await again(site, server_id, who)).status_code == 403
+    assert "Create it again" not in (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+    assert (await again(site, server_id, OWNER)).status_code == 303
+
+
+async def test_players_of_the_table_lead_to_their_actions(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    address = f"/console/matches/{server_id}"
+    page = (await site.request("GET", address, who=ADMIN)).text
+    link = f"{address}?act=replacePlayer&amp;player=76561198000000001#again-title"
+    assert link in page
+    assert f"{address}?act=addPlayer&amp;as=spectator#again-title" in page
+    assert "?act=" not in (await site.request("GET", address, who=MEMBER)).text
+    form = (await site.request("GET", f"{address}?act=replacePlayer&player=76561198000000001", who=ADMIN)).text
+    form = form[form.index('id="again-title"') : form.index('id="act"')]
+    assert '<option id="again-out-76561198000000001" value="76561198000000001" selected>' in form
+    assert "Nothing was requested" not in form
+    form = (await site.request("GET", f"{address}?act=addPlayer&as=spectator", who=ADMIN)).text
+    assert '<option id="again-as-spectator" value="spectator" selected>' in form
+    for odd in ("?act=forfeit", "?act=replacePlayer&player=<b>", "?act=x&as=y", "?map=9", "?map=x"):
+        page = (await site.request("GET", address + odd, who=ADMIN)).text
+        assert "<b>" not in page[: page.index('id="heading"')]
+        assert ('id="again-title"' in page) is (odd.startswith("?act=replacePlayer"))
+
+
+async def test_answer_in_the_chat_leads_back_to_the_chat(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert 'id="answer-text"' in page
+    done = await request_action(site, server_id, "say", text="We are coming", place="chat")
+    assert done.headers["location"] == f"/console/matches/{server_id}#chat-title"
+    assert 'id="answer-text"' not in (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+
+
+async def test_maps_of_a_series_are_tabs(site: ConsoleSite) -> None:
+    game = {"matchType": "competitive", "map": "de_nuke", "maps": ["de_mirage"], "seriesFormat": "bo3"}
+    server_id = await ended_match(site, gameSettings=game)
+    played = "UPDATE maps SET started_at_ms = 1, winner = 'team2' WHERE server_id = :id AND map_number < 3"
+    await site.resources.db.write([Statement(played, {"id": server_id})])
+    address = f"/console/matches/{server_id}"
+    page = (await site.request("GET", address, who=MEMBER)).text
+    tabs = page[page.index('id="tabs"') : page.index("</nav>", page.index('id="tabs"'))]
+    assert re.findall(r'href="[^"]*(\?map=\d)" data-map="(\d)"( aria-current="true")?', tabs) == [
+        ("?map=1", "1", ""),
+        ("?map=2", "2", ' aria-current="true"'),
+    ]
+    assert "Map 2: de_mirage" in page
+    page = (await site.request("GET", f"{address}?map=1", who=MEMBER)).text
+    assert "Map 1: de_nuke" in page
+    assert "Map 2: de_mirage" not in page
+    assert "Map 2: de_mirage" in (await site.request("GET", f"{address}?map=3", who=MEMBER)).text

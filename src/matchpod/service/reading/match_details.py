@@ -1,4 +1,4 @@
-"""Show one match as a whole: what was ordered, where it stands, how its server was found, and what was sent of it."""
+"""Show one match as a whole: what was requested, its progress, how its server was started, and what was delivered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.model import GameSettings
+from matchpod.core.match.series import maps_won
+from matchpod.core.model import GameSettings, Winner
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.rulings import Ruling
@@ -28,7 +29,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
 from matchpod.service.reading.endings import ending_of, ruling_of
 from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
-from matchpod.service.reading.match_lists import MatchMap
+from matchpod.service.reading.match_lists import MatchMap, winner_of
 from matchpod.service.regions.regions import Regions
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, rulings, servers
@@ -67,18 +68,30 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     pending_until_ms: int | None
     tries: int
     progress: MatchProgress | None
-    """Where it stands; None unless its server is running."""
+    """Its progress; None unless its server is running."""
     maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
     acknowledged: AcknowledgedBy | None
-    """Who acknowledged that it has no result; None if that was not done, or is not needed."""
+    """Who acknowledged that it has no result; None if it was not, or need not be."""
 
     @property
     def has_ended(self) -> bool:
         """True once its outcome is stored; shortly before, its phase is `ended` already."""
         return self.ended_at_ms is not None
+
+    @property
+    def maps_won(self) -> tuple[int, int]:
+        """How many maps each team has won, or was given."""
+        if self.progress is not None:
+            return self.progress.maps_won
+        return self.settings.maps_won.plus(*maps_won([Winner(one.winner) for one in self.maps if one.winner]))
+
+    @property
+    def winner(self) -> Winner | None:
+        """The team that won, or a tie; None while in progress, if canceled, and in a deathmatch."""
+        return winner_of(self, self.maps, self.maps_won)
 
     @property
     def is_unacknowledged(self) -> bool:
@@ -87,7 +100,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a failed server beyond the sentence for callers: for those who may read its log."""
+    """What is known of a failed server beyond the sentence for callers; for people who may read its log."""
 
     error: str | None
     """What the service recorded, with the last output of a server that did not start; None if the region failed."""
@@ -178,7 +191,7 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def actors(self, actors: Iterable[str]) -> dict[str, str]:
-        """How keys and sessions are called, by id; the caller has checked who may see it."""
+        """The names of keys and sessions, by id; the caller has checked who may see them."""
         found = set(actors)
         return {actor: actor for actor in found} | await actor_names(self._db, found)
 
@@ -233,6 +246,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         silent_ms=silent_ms,
         paused_ms=progress.paused_ms,
         called_ms=progress.called_ms,
+        call=progress.call,
         pending_ms=pending_ms,
         tries=row.tries,
         lost_rounds=progress.lost_rounds,
