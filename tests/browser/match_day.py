@@ -1,6 +1,6 @@
 """A match day that one person runs in a browser, by a script: a first round of 32 matches, and what goes wrong in it.
 
-`python -m tests.browser.match_day` plays its first ten minutes at the speed of real games; `--speed 20` takes a minute.
+`python -m tests.browser.match_day` plays its first eleven minutes at the speed of real games; `--speed 5` takes three minutes.
 It prints when each incident was on the wall, and how long the person needed to solve it. Exits with 1 if one was shown
 too late or was not solved. `--pictures folder` takes pictures of what the person saw.
 
@@ -49,11 +49,11 @@ LATE, ABSENT, MISSING = 7, 19, 28
 """Matches in which a player does not come: they get time, are forfeited, are canceled."""
 CRASHES: Final = 12, 23
 SUBSTITUTE, PAUSED, FORFEIT, LOST = 15, 4, 26, 9
-JOIN_S: Final = {LATE: 300, SUBSTITUTE: 360, ABSENT: 420, MISSING: 480}
+JOIN_S: Final = {LATE: 660, SUBSTITUTE: 690, ABSENT: 720, MISSING: 750}
 """How long players are waited for, so that they are not missed at the same moment."""
 PAUSE_S: Final = 360
-LASTS_S: Final = 540
-"""From the moment when all are live; the first ten minutes of the day."""
+LASTS_S: Final = 660
+"""From the moment when all are live."""
 LOST_PATH: Final = "/lost"
 REGION: Final = "hall"
 RCON: Final = Path(__file__).parents[2] / "docs/examples/rcon.py"
@@ -224,6 +224,11 @@ def play(day: MatchDay, person: Person) -> None:
     day.say(FORFEIT, "!admin we give up")
     with person.incident("a team gives up", FORFEIT, "asked for an admin", time.monotonic()):
         person.act("forfeit", winner="team2", reason="Reds give up", by="Eva")
+    solve_lost_callback(day, person)
+    with person.incident("the pause takes long", PAUSED, "paused", None):
+        time.sleep(max(0.0, paused_s + PAUSE_S / speed - time.monotonic()))
+        person.act("unpause")
+    person.is_quiet(PAUSED)
     with person.incident("a player is late", LATE, "missing", None):
         person.act("extendJoin", seconds="120")
         person.act("start")
@@ -237,11 +242,6 @@ def play(day: MatchDay, person: Person) -> None:
         person.page.get_by_role("button", name="Cancel the match").click()
     for number in JOIN_S:
         person.is_quiet(number)
-    solve_lost_callback(day, person)
-    with person.incident("the pause takes long", PAUSED, "paused", None):
-        time.sleep(max(0.0, paused_s + PAUSE_S / speed - time.monotonic()))
-        person.act("unpause")
-    person.is_quiet(PAUSED)
     time.sleep(max(0.0, began_s + LASTS_S / speed - time.monotonic()))
     person.take_picture(person.wall, "at the end")
 

@@ -57,7 +57,7 @@ class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=40
 
 
 class InvalidFieldsError(InvalidParamsError):
-    """Fields of a request break rules. The message is made from the faults when it is shown.
+    """Fields of a request break rules. The message is built from the faults when it is shown.
 
     There may be `unlisted` faults more: then their number follows those that are listed.
     """
@@ -89,7 +89,7 @@ class NotFoundError(MatchpodError, code=ErrorCode.NOT_FOUND, status=404):
 
 
 class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, status=405):
-    """The path does not support the method; `Allow` lists those that it does."""
+    """The path does not support the method; `Allow` lists the supported methods."""
 
     def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
         super().__init__(message)
