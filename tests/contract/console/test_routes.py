@@ -213,7 +213,7 @@ def check_headers(response: httpx.Response, *, is_asset: bool = False) -> None:
     assert "unsafe" not in POLICY
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "strict-origin"
     assert headers["cross-origin-opener-policy"] == "same-origin"
     assert not any(name.startswith("access-control-") for name in headers)
     assert headers["cache-control"] == "no-store" or (is_asset and response.status_code == 200)

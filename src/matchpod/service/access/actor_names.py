@@ -1,4 +1,4 @@
-"""Read how the keys and sessions are called that acted, for people who manage an organization."""
+"""Read the names of the keys and sessions that acted, for people who manage an organization."""
 
 from __future__ import annotations
 

@@ -166,11 +166,11 @@ class Audit:
         self._random_bytes = random_bytes
 
     def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
-        """Return what records an act, to be written together with it."""
+        """Return the statement that records an act, to be written together with it."""
         return audit_log.insert(self.row(action, org_id=org_id, actor=actor, target=target, detail=detail))
 
     def row(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> AuditRow:
-        """Return the row of an act, for those who need its id."""
+        """Return the row of an act, for callers that need its id."""
         now_ms = self._clock.now_ms()
         return AuditRow(
             id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),

@@ -258,7 +258,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return those of the sessions that have not ended. They have open streams, which counts as use."""
+        """Return the sessions that have not ended. They have open streams, which counts as use."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]

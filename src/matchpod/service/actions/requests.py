@@ -178,7 +178,7 @@ class Actions:
 
     @unavailable_on_outage
     async def list(self, principal: Principal, server_id: str) -> MatchActionsView:
-        """What can be done to a match now, and what was asked for."""
+        """The actions that are possible now, and those that were requested."""
         row = await self._own_row(principal, server_id)
         reader = await self._reader(row)
         found = await match_actions.of_server(self._db, row.id)

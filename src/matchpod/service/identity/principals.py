@@ -36,7 +36,7 @@ LINK_ROLES: Final = (*Role, *ConsoleRole)
 
 
 class Audience(StrEnum):
-    """What of a match a key sees beyond what all keys of its organization see."""
+    """What a key sees of a match beyond what every key of the organization sees."""
 
     MEMBERS = "members"
     """Nothing."""
@@ -92,7 +92,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who acts, as shown in the audit log: the id of the session, else that of the key."""
+        """Who acts, as shown in the audit log: the id of the session, or else of the key."""
         return self.key_id if self.session_id is None else self.session_id
 
     @property

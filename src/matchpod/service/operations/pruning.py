@@ -35,9 +35,9 @@ AUDIT_DAYS: Final = 365
 
 DEMOS_AT_ONCE: Final = 100
 MAX_KEPT: Final = 100
-"""Files that could not be deleted, after which no other is tried until next time."""
+"""After this many failed deletions, no further file is tried until the next run."""
 LEFT_BEHIND_MS: Final = DAY_MS
-"""An upload that began so long ago has ended, whether or not that was recorded."""
+"""An upload that began this long ago has ended, whether or not that was recorded."""
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Deliver what webhooks send: as callbacks are delivered, with places of its own and retries for a day."""
+"""Deliver webhooks as callbacks are delivered, but with separate places and with retries for a day."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
-    """Delivers what webhooks send."""
+    """Delivers webhooks."""
 
     what = "webhook delivery"
     part = "webhooks"

@@ -164,7 +164,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def rotate_secret(self, principal: Principal, webhook_id: str) -> views.CreatedWebhook:
-        """Replace the secret, from the next attempt on. The old one signs too for OLD_SECRET_MS."""
+        """Replace the secret, from the next attempt on. The old secret also signs for OLD_SECRET_MS."""
         row = await self._own(principal, webhook_id)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
         until_ms = now_ms + OLD_SECRET_MS
@@ -202,7 +202,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def deliveries(self, principal: Principal, webhook_id: str, query: DeliveriesQuery) -> views.DeliveriesPage:
-        """What the webhook sent and is to send, newest first."""
+        """The deliveries of the webhook, sent and waiting, newest first."""
         row = await self._own(principal, webhook_id)
         total, found = await webhook_deliveries.list_page(self._db, row.id, query)
         return views.deliveries_page(query, total, found)
