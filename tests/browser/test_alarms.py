@@ -98,8 +98,9 @@ def test_hidden_wall_keeps_the_count_and_sounds_for_what_is_new(pages: Pages, se
     page.evaluate(SET_VISIBLE, "hidden")
     call_admin(service, server_id)
     wait_for_count(page, before + 1)
-    said = [["Matchpod: in a hidden tab", "a player asked for an admin, 0 s"]]
-    assert [[title, re.sub(r"\d+ s", "0 s", body)] for title, body in page.evaluate("window.shown")] == said
+    ((title, body),) = page.evaluate("window.shown")
+    assert (title, body.partition(",")[0]) == ("Matchpod: in a hidden tab", "a player asked for an admin")
+    assert body.endswith(": !admin")
     wait_for_tones(page, 1)
     expect(page.locator("#announcement")).to_have_text("1 match or region needs attention: in a hidden tab")
     (game,) = service.running.server_processes(server_id)

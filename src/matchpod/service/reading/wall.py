@@ -51,7 +51,7 @@ PROGRESS_MS: Final = 48 * HOUR_MS
 """How old the matches are at most whose progress groups show: an event of a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Matches of other replicas whose log is read here; of the others only their row is shown."""
+"""Matches of other replicas whose log is read here; of further matches only the row is shown."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
 """Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
 TURN: Final = 50
@@ -262,7 +262,7 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
-    """Return the matches without the reasons that are those of their region, which has an alert for them."""
+    """Return the matches without the reasons that concern their whole region, which has an alert for them."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in matches:
         for reason in one.attention:
