@@ -424,6 +424,8 @@ class _Runner:
         """Write a snapshot if one is due, and the history of the match if either is due."""
         now_ms, row = self._deps.clock.now_ms(), self._lease.row
         due_ms = self._recorder.due_ms(now_ms)
+        if self._must_save(now_ms) or (due_ms is not None and due_ms <= now_ms):
+            await self._deps.log_writer.folded()
         snapshot: list[Statement] = []
         if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
             snapshot = snapshots.save(row.id, row.fence, self._snapshot())
