@@ -1,6 +1,6 @@
 """Compare simulated matches with a real one: log lines per round by kind, and rates of play, as a table.
 
-`python -m scripts.compare_lines REAL.log` prints the table of `docs/simulator.md`. Only the live part is compared,
+`python -m scripts.compare_lines REAL.log` prints the table of `docs/lab/simulator.md`. Only the live part is compared,
 from the last `Match_Start` to `Game Over`, without RCON echoes, which depend on the RCON client.
 """
 

@@ -1,7 +1,7 @@
 """Take screenshots of every page of the console: wide and narrow, light and dark. Needs Chromium.
 
     python -m scripts.screenshots [FOLDER]      all pages, into build/screenshots by default
-    python -m scripts.screenshots --docs        only the pictures of the README, into docs/images
+    python -m scripts.screenshots --docs        only the pictures of the pages, into docs/images
 
 Starts a service with an empty data folder and sandbox matches, some of which are over. Pages are listed in
 `tests/browser/addresses.py`.
@@ -167,7 +167,7 @@ def main() -> None:
     """Take the screenshots."""
     parser = argparse.ArgumentParser(description="Take screenshots of the console.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "screenshots")
-    parser.add_argument("--docs", action="store_true", help="only the pictures of the README")
+    parser.add_argument("--docs", action="store_true", help="only the pictures of the pages")
     given = parser.parse_args()
     if chromium.executable() is None:
         parser.exit(1, f"{chromium.MISSING}\n")

@@ -98,7 +98,7 @@ _METRICS = """\
 <!-- Written by scripts/write_reference.py, the table from src/matchpod/service/telemetry/metrics.py. -->
 
 `/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
-not through a load balancer; every 15 s is enough. [operations.md](operations.md) says which port answers it.
+not through a load balancer; every 15 s is enough. [connections.md](connections.md) says which port answers it.
 [Traces](#traces) are at the end of this page.
 
 ```yaml

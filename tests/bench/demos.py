@@ -42,6 +42,7 @@ from tests.server_rows import server_row
 MB = 1_000_000
 POLL_S = 0.005
 BLOCK_BYTES = 256 * 1024
+RECORDED = b'{"record_demo":true}'
 CALL_S = 200.0
 
 
@@ -116,7 +117,7 @@ def shown(times: list[float]) -> str:
 async def add_matches(service: ServeProcess, org_id: str, number: int) -> None:
     db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
     for one in range(number):
-        row = server_row(f"srv_{one}", org_id=org_id, phase=ServerPhase.RELEASED)
+        row = server_row(f"srv_{one}", org_id=org_id, phase=ServerPhase.RELEASED, settings=RECORDED)
         await servers.create(db, row, idempotency=None)
     await db.close()
 
@@ -164,6 +165,7 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     print(f"{'without, afterwards':24} {shown(caller.take())}")
     after = (memory_kb(main), memory_kb(receiver))
     sent = (await ends)[0].decode().split()
+    assert set(sent) == {"200"}, f"uploads were refused: {sent}"
     right = checksum(size)
     total = options.uploads * size
     print(f"\n{options.uploads} uploads of {options.megabytes} MB at once: {took:.1f} s, {total / MB / took:.0f} MB/s")

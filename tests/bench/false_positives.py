@@ -1,7 +1,7 @@
 """Measure how often honest players are reported: in simulated matches without cheaters, and in real logs.
 
 With `--cheaters`, measure how often the cheater of a simulated match is found instead. Not part of `make bench`, since
-no speed is measured; `--write` writes the figures into docs/anticheat.md. Matches are simulated without the service.
+no speed is measured; `--write` writes the figures into docs/lab/anticheat.md. Matches are simulated without the service.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 MATCHES = 500
 STEP_MS = 2_000
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "anticheat.md"
 HONEST_SECTION, CHEATER_SECTION = "simulated matches", "simulated cheaters"
 COMMAND = ".venv/bin/python tests/bench/false_positives.py"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -193,7 +192,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the first match of each game")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--cheaters", type=int, default=0, help="only play this many matches with a cheater per game")
-    parser.add_argument("--write", action="store_true", help="write the figures into docs/anticheat.md")
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/lab/anticheat.md")
     args = parser.parse_args(arguments)
     if args.cheaters:
         section, command = CHEATER_SECTION, f"{COMMAND} --cheaters {args.cheaters} --seed {args.seed} --write"
@@ -205,7 +204,7 @@ def main(arguments: list[str]) -> int:
     lines = [heading(command), "", *rows]
     print("\n".join(lines))
     if args.write:
-        write_section(section, lines, PAGE)
+        write_section(section, lines)
     return 0
 
 

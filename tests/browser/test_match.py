@@ -35,7 +35,7 @@ def test_match_is_followed_to_its_result_and_callback(pages: Pages, service: Con
     page.get_by_label("kills and deaths").uncheck()
     expect(page.locator("#feed .kill").first).to_be_hidden()
     expect(page.locator(".board").first).to_be_visible(timeout=MATCH_MS)  # it loads itself again at the end
-    expect(page.locator("#heading")).to_contain_text("finished")
+    expect(page.locator("#heading")).to_contain_text(" won")
     expect(page.get_by_role("link", name="Result as JSON")).to_be_visible()
     with page.expect_download() as downloaded:
         page.get_by_role("link", name="Log of the server").click()

@@ -174,7 +174,7 @@ def test_requested_action_is_listed_and_followed(pages: Pages, live_id: str) -> 
     page = open_live(pages, live_id, PHONE)
     page.locator("#act-say > summary").click()
     assert chromium.overflow(page) <= 0
-    page.get_by_label("Text").fill("Five minutes")
+    page.locator("#act-say-text").fill("Five minutes")
     page.get_by_role("button", name="Say", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("The action is requested.")
     for one in (page, watching):
@@ -182,6 +182,39 @@ def test_requested_action_is_listed_and_followed(pages: Pages, live_id: str) -> 
         expect(line).to_contain_text("Say: Five minutes")
         expect(line.locator(".chip")).to_have_text("done")
     assert chromium.axe_findings(watching) == []
+
+
+def test_row_of_a_player_opens_the_form_of_an_action_for_them(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, PHONE, bypass_csp=True)
+    row = page.locator("#roster tbody tr:not(.team-row)").nth(7)
+    steam_id = row.locator("[data-copy]").get_attribute("data-copy") or ""
+    expect(row.get_by_role("link", name=steam_id)).to_have_attribute(
+        "href", f"https://steamcommunity.com/profiles/{steam_id}"
+    )
+    row.get_by_label("Act on").click()
+    page.evaluate("scrollTo(0, 0)")  # what the score covers is too small to hit
+    assert chromium.axe_findings(page) == []
+    row.get_by_role("link", name="Replace a player").click()
+    expect(page.get_by_role("form", name="Replace a player")).to_be_focused()
+    expect(page.locator("#act-replacePlayer-out")).to_have_value(steam_id)
+    page.get_by_role("link", name="Add a caster").click()
+    expect(page.locator("#act-addPlayer-as")).to_have_value("spectator")
+    page.get_by_text("What the columns mean").click()
+    expect(page.get_by_text("Share of kills by headshot")).to_be_visible()
+    assert chromium.overflow(page) <= 0
+
+
+def test_answer_in_the_chat_is_there_once_the_server_has_confirmed_it(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, DESKTOP, bypass_csp=True)
+    field = page.get_by_label("Text for all players")
+    field.fill("We look into it")
+    page.locator("#feed .kill").first.wait_for()
+    expect(field).to_have_value("We look into it")
+    field.press("Enter")
+    line = page.locator("#chat .line", has_text="We look into it")
+    expect(line).to_contain_text("admin")
+    expect(page.locator("#feed")).not_to_contain_text("wrote")
+    assert chromium.axe_findings(page) == []
 
 
 def test_stored_demo_has_its_state_its_size_and_a_link_that_downloads_it(pages: Pages, service: ConsoleService) -> None:
@@ -199,6 +232,29 @@ def test_stored_demo_has_its_state_its_size_and_a_link_that_downloads_it(pages: 
         line.get_by_role("link").click()
     assert downloaded.value.path().read_bytes() == DEMO
     assert downloaded.value.suggested_filename.endswith(".dem")
+
+
+@pytest.mark.soak
+def test_maps_of_a_series_are_tabs_while_it_runs_and_after_it(pages: Pages, service: ConsoleService) -> None:
+    series: dict[str, Any] = {"seriesFormat": "bo3", "maps": ["de_nuke", "de_inferno"]}
+    server_id = service.create_match("series", speed=40, scenario="full_match", first=40, **series)
+    page = pages.open(f"/console/matches/{server_id}", viewport=PHONE, bypass_csp=True)
+    tabs, strip = page.locator("#tabs"), page.locator("#strip h2")
+    expect(strip).to_have_text("Rounds of map 2, de_nuke")
+    expect(page.locator("#heading .pair")).to_have_count(2)
+    sizes = page.locator("#heading .pair b").evaluate_all("all => all.map((one) => getComputedStyle(one).fontSize)")
+    assert len(set(sizes)) == 1
+    tabs.get_by_role("link", name="de_mirage").click()
+    expect(page.get_by_role("heading", name="Map 1: de_mirage")).to_be_visible()
+    expect(tabs.locator("[aria-current]")).to_contain_text("de_mirage")
+    expect(page.locator(".board")).to_have_count(1)
+    assert chromium.axe_findings(page) == []
+    assert chromium.overflow(page) <= 0
+    page.locator("#ended a, #order summary.button").first.wait_for(timeout=240_000)
+    expect(page.locator("#heading .phase")).to_contain_text(" won")
+    expect(page.locator("#heading .chip", has_text="winner")).to_be_visible()
+    page.locator("#tabs").get_by_role("link", name="de_nuke").click()
+    expect(page.get_by_role("heading", name="Map 2: de_nuke")).to_be_visible()
 
 
 @pytest.mark.soak

@@ -25,7 +25,7 @@ from tests.chaos.plan import FaultKind, Mix
 from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.releases import measure_releases
 from tests.chaos.replaced import measure_replaced
-from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_section
+from tests.chaos.report import heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
 from tests.chaos.stalls import measure_stalls
@@ -108,7 +108,7 @@ async def run_upgrade(args: argparse.Namespace, folder: Path) -> bool:
     """Replace replicas of the last release by this one, and back, while matches are played."""
     is_clean, lines = await measure_upgrade(folder, args.matches, say)
     if args.write:
-        write_section("upgrade", [heading(command_line()), "", *lines], UPGRADE_PAGE)
+        write_section("upgrade", [heading(command_line()), "", *lines])
     return is_clean
 
 
@@ -226,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     replaced.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     replaced.set_defaults(run=run_replaced)
     for command in commands.choices.values():
-        command.add_argument("--write", action="store_true", help="write the figures into the page in docs")
+        command.add_argument("--write", action="store_true", help="write the figures into their page in docs/lab")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Write the figures of a run into a section of a page in docs. Other sections stay as they are."""
+"""Write the figures of a run into their section of a page in docs/lab. Other sections stay as they are."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.chaos.judge import Difference
 from tests.chaos.session import Totals
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
-UPGRADE_PAGE = PAGE.with_name("upgrade.md")
+LAB = Path(__file__).resolve().parents[2] / "docs" / "lab"
 BEGIN, END = "<!-- figures: {name} -->", "<!-- end of figures: {name} -->"
 _INDEX = re.compile(r"\[\d+\]")
 
 
-def write_section(name: str, lines: Sequence[str], page: Path = PAGE) -> None:
-    """Replace the section with this name; raise ValueError if the page has none."""
-    text = page.read_text(encoding="utf-8")
+def write_section(name: str, lines: Sequence[str], folder: Path = LAB) -> None:
+    """Replace the section with this name on the page that has it; raise ValueError if none has."""
     begin, end = BEGIN.format(name=name), END.format(name=name)
-    before, found, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found or not found_end:
-        raise ValueError(f"{page} has no section for {name!r}: add {begin} and {end}.")
-    page.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")
+    for page in sorted(folder.glob("*.md")):
+        before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+        _, found_end, after = rest.partition(end)
+        if found and found_end:
+            page.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")
+            return
+    raise ValueError(f"No page in {folder} has a section for {name!r}: add {begin} and {end}.")
 
 
 def heading(command: str) -> str:
     """Return the line that says when and how figures were measured."""
-    return f"Measured on {datetime.now(UTC):%Y-%m-%d} with `{command}`:"
+    return f"Measured on {datetime.now(UTC):%Y-%m-%d} with version {version('matchpod')} or later, `{command}`:"
 
 
 def session_lines(totals: Totals, command: str) -> list[str]:

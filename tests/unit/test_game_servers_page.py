@@ -1,4 +1,4 @@
-"""The examples in docs/game-servers.md are valid for the service."""
+"""The examples on the pages about game servers are valid for the service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import ProcessFleetSettings, load_settings
 from matchpod.settings.values import SERVICE
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "game-servers.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = (
+    *("game-servers.md", "process-fleet.md", "static-fleet.md", "check-a-region.md", "lan.md"),
+    *("demos.md", "plugin-reports.md", "failed-matches.md"),
+)
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in PAGES)
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -52,4 +57,4 @@ def test_every_metric_on_the_page_exists() -> None:
 
 
 def test_page_has_the_expected_settings_files() -> None:
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 5

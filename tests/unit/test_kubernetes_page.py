@@ -1,4 +1,4 @@
-"""The manifests in deploy/examples and the page about them agree with the program that they start."""
+"""The manifests in deploy/examples and the pages about them agree with the program that they start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from matchpod_gameserver.options import (
 
 ROOT = Path(__file__).resolve().parents[2]
 POD = "cs2-eu-abcde-fghij"
-PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+PAGES = ("kubernetes.md", "game-server-image.md", "agones-region.md")
+PAGE = "\n".join((ROOT / "docs" / name).read_text("utf-8") for name in PAGES)
 yaml = pytest.importorskip("yaml", reason="the manifests are read with PyYAML, which is not installed")
 
 

@@ -1,4 +1,4 @@
-"""Links on all pages lead to files and headings that exist, and the changelog begins with the current version."""
+"""Pages are short and linked, their links lead somewhere, and the changelog begins with the current version."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ PAGES = sorted(
         for path in ROOT.glob(folder)
     ]
 )
+REFERENCES = {"benchmarks", "configuration", "console", "events", "metrics", "servers", "simulator", "stats"}
+"""Pages that list everything there is, and may be long."""
+MAX_WORDS = 2_000
+MAX_README_LINES = 130
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -50,6 +54,21 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
         "# A `b`, c\n[1](#a-b-c) [2](#a) [3](no.md) [4](page.md#x) [5](https://example.org)\n```\n# x\n```\n"
     )
     assert broken_links(page) == ["#a", "no.md#", "page.md#x"]
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, new = set[Path](), {ROOT / "README.md"}
+    while new:
+        reached |= new
+        links = {page.parent / path for page in new for path, _ in _LINK.findall(page.read_text("utf-8")) if path}
+        new = {link.resolve() for link in links if link.suffix == ".md"} - reached
+    assert [page for page in PAGES if page not in reached] == []
+
+
+def test_pages_are_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= MAX_README_LINES
+    words = {page: len(page.read_text("utf-8").split()) for page in PAGES if ROOT / "docs" in page.parents}
+    assert [page for page, count in words.items() if count > MAX_WORDS and page.stem not in REFERENCES] == []
 
 
 def test_newest_release_in_the_changelog_is_the_version_of_all_packages() -> None:

@@ -1,4 +1,4 @@
-"""The settings, commands and limits in docs/security.md and docs/secrets.md exist."""
+"""The settings, commands and limits on the pages about security, limits, proxies and secrets exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from matchpod.web.http.connections import MAX_UNREAD_BYTES
 from matchpod.web.services import METRICS_WAIT_S
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("security.md", "secrets.md"))
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("security.md", "limits.md", "proxies.md", "secrets.md"))
 TEXT = " ".join(PAGE.split())
 COMMANDS = sorted({line.strip() for line in re.findall(r"^ *matchpod .*", PAGE, re.MULTILINE)})
 

@@ -53,7 +53,9 @@ def show_demos(
     *,
     save: Annotated[Path | None, typer.Option(help="Download a demo into this file, and check it.")] = None,
     map_number: Annotated[int, typer.Option("--map", min=1, help="The map to download.")] = 1,
-    file: Annotated[int | None, typer.Option(min=1, help="Its file, unless the last one that is available.")] = None,
+    file: Annotated[
+        int | None, typer.Option(min=1, help="The number of its file. Default: the last available file.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """List the demos of a match, or download one."""

@@ -208,7 +208,7 @@ def rule_match(
     *,
     reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
     by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the ruling that counts.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the current ruling.")] = False,
 ) -> None:
     """Rule on a match that has ended; its result stays as it is, and no callback is sent."""
     if withdraw == (winner is not None) or (withdraw and (reason or by)):

@@ -38,8 +38,8 @@ def migrate(
 ) -> None:
     """Migrate the database to the schema of this version, and print what was changed. Running it again changes nothing.
 
-    Every command that opens the database does this first; this one is for a job that runs before an upgrade. The
-    processes of the last release can go on meanwhile. See docs/upgrade.md.
+    Every command that opens the database does this first; this one is for a job that runs before an upgrade.
+    Processes of the last release can keep running. See docs/upgrade.md.
     """
     settings = load_process_settings()
     check_extras(settings)

@@ -76,9 +76,9 @@ def list_organizations(
 def webhook_secret(
     name: Annotated[str, typer.Argument(help="The organization.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Create a new secret first; the old one signs too for a day.")
+        bool, typer.Option("--replace", help="Create a new secret first. The old secret also signs for a day.")
     ] = False,
-    now: Annotated[bool, typer.Option("--now", help="End the use of an old secret now, not after a day.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Stop using the old secret now instead of after a day.")] = False,
 ) -> None:
     """Print the secret that signs an organization's callbacks. This is recorded in the audit log."""
     if replace:

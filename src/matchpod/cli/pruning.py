@@ -23,7 +23,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     vacuum: Annotated[
         bool,
-        typer.Option("--vacuum", help="Then write the SQLite file anew without free space. Stop the service before."),
+        typer.Option("--vacuum", help="Then rewrite the SQLite file without free space. Stop the service first."),
     ] = False,
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.

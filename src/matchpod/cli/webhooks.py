@@ -136,7 +136,7 @@ def delete(webhook_id: WebhookId) -> None:
 
 @app.command("rotate-secret")
 def rotate_secret(webhook_id: WebhookId) -> None:
-    """Replace the secret of a webhook and print the new one; the old one signs too for a day."""
+    """Replace the secret of a webhook and print it. The old secret also signs for a day."""
 
     async def work(resources: Resources) -> str:
         principal = await _owner(resources, webhook_id)
@@ -165,7 +165,7 @@ def deliveries(
     limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List what a webhook sent and is to send, newest first."""
+    """List the deliveries of a webhook, newest first."""
 
     async def work(resources: Resources) -> list[DeliveryItem]:
         principal = await _owner(resources, webhook_id)

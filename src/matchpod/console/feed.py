@@ -1,15 +1,17 @@
-"""The feed of a match: its timeline as lines of text, newest first."""
+"""The feed of a match and its chat: its timeline as lines of text, newest first."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from matchpod.console.rendering import fragment
 from matchpod.console.requested_actions import field_words
-from matchpod.core.match.actions import label_of
+from matchpod.core.match.actions import ActionState, ActionType, label_of
 from matchpod.core.stored.stored_json import StoredReader, UnreadableError
 from matchpod.core.views import timeline_items
 
@@ -17,12 +19,15 @@ KINDS: Final = {
     "fights": "kills and deaths",
     "bomb": "bomb",
     "rounds": "rounds",
-    "chat": "chat",
     "players": "joins and leaves",
     "pauses": "pauses, restores and actions",
     "leads": "anti-cheat leads",
 }
 """The kinds of lines that can be hidden, with their labels."""
+CHAT: Final = "chat"
+"""The kind of lines that are not in the feed but in the chat."""
+MAX_APART: Final = 8
+"""Items between a kill and an assist of it: a server logs the kill and its few assists one after the other."""
 
 _KIND_OF: Final[dict[type, str]] = {
     timeline_items.KillItem: "fights",
@@ -31,7 +36,7 @@ _KIND_OF: Final[dict[type, str]] = {
     timeline_items.BombPlantedItem: "bomb",
     timeline_items.BombDefusedItem: "bomb",
     timeline_items.BombExplodedItem: "bomb",
-    timeline_items.ChatItem: "chat",
+    timeline_items.ChatItem: CHAT,
     timeline_items.PlayerConnectedItem: "players",
     timeline_items.PlayerDisconnectedItem: "players",
     timeline_items.PausedItem: "pauses",
@@ -69,16 +74,82 @@ def type_of(item: timeline_items.TimelineItem) -> str:
     return str(item.__struct_config__.tag)
 
 
+class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An item of a map as a line; the assists of a kill are in its line."""
+
+    map_number: int
+    item: timeline_items.TimelineItem
+    assists: tuple[timeline_items.AssistItem, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of its line on a page."""
+        return f"line-{self.map_number}-{self.item.seq}"
+
+    @property
+    def is_chat(self) -> bool:
+        """True if it was written by a player, or by an admin and is shown to the players."""
+        item = self.item
+        if isinstance(item, timeline_items.ActionItem):
+            return item.action == ActionType.SAY and item.state == ActionState.DONE
+        return kind_of(item) == CHAT
+
+
+def feed_entries(
+    items: Iterable[tuple[int, timeline_items.TimelineItem]], before: Sequence[FeedEntry] = ()
+) -> tuple[list[FeedEntry], list[FeedEntry]]:
+    """Return the entries of new items, and those of the last entries `before` them that got an assist.
+
+    Items are given with the numbers of their maps, in their order.
+    """
+    entries = list(before[-MAX_APART:])
+    known, changed = len(entries), set()
+    for number, item in items:
+        at = _kill_of(entries, number, item) if isinstance(item, timeline_items.AssistItem) else None
+        if at is None or not isinstance(item, timeline_items.AssistItem):
+            entries.append(FeedEntry(map_number=number, item=item))
+            continue
+        entries[at] = msgspec.structs.replace(entries[at], assists=(*entries[at].assists, item))
+        changed.add(at)
+    return entries[known:], [entries[at] for at in sorted(changed) if at < known]
+
+
+def _kill_of(entries: Sequence[FeedEntry], number: int, assist: timeline_items.AssistItem) -> int | None:
+    """Return the place of the newest kill with the victim of an assist."""
+    for at in range(len(entries) - 1, max(-1, len(entries) - 1 - MAX_APART), -1):
+        item = entries[at].item
+        is_of_map = entries[at].map_number == number
+        if is_of_map and isinstance(item, timeline_items.KillItem) and item.victim == assist.victim:
+            return at
+    return None
+
+
 def feed_line(
-    item: timeline_items.TimelineItem,
-    map_number: int,
+    entry: FeedEntry,
     names: tuple[str, str],
     people: Mapping[str, str] = MappingProxyType({}),
+    *,
+    has_id: bool = True,
 ) -> bytes:
-    """Return an item as an element of the feed; `names` are those of the teams, `people` those of players by id."""
+    """Return an entry as an element of the feed; `names` are those of the teams, `people` those of players by id.
+
+    With `has_id` the line can be found on the page, so that it can change.
+    """
+    item = entry.item
     words = _action_words(item, names, people) if isinstance(item, timeline_items.ActionItem) else ()
-    kind, tag = kind_of(item), type_of(item)
-    return fragment("feed.html", "line", item, tag, kind=kind, map_number=map_number, names=names, words=words)
+    return fragment(
+        "feed.html",
+        "line",
+        item,
+        type_of(item),
+        kind=kind_of(item),
+        map_number=entry.map_number,
+        names=names,
+        words=words,
+        assists=entry.assists,
+        id=entry.id if has_id else "",
+        is_chat=entry.is_chat,
+    )
 
 
 def _action_words(

@@ -1,4 +1,4 @@
-"""The result of an ended match: a scoreboard and charts per map, and the leads of the anti-cheat."""
+"""What was played: the scoreboard and charts of a map, the leads of the anti-cheat, and demos."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from cs2_protocol.game import Team
 from matchpod.console.charts.economy import economy
 from matchpod.console.charts.matrices import damage_pairs, kill_matrix
 from matchpod.console.charts.opening_duels import opening_duels
@@ -19,13 +18,15 @@ from matchpod.console.charts.presence_lanes import presence_lanes
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.charts.score_race import score_race
 from matchpod.console.feed import read_items
+from matchpod.console.match_board import Board, final_board
 from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
 from matchpod.console.match_wording import DEMO_REASONS
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
+from matchpod.core.model import MatchType
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.progress import expected_roster
-from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
+from matchpod.core.views.result_shapes import StoredDetection
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.reading.demos import DemoFile
@@ -34,43 +35,11 @@ from matchpod.service.reading.match_details import MatchDetail
 from matchpod.service.reading.match_lists import MatchMap
 
 
-class Column(msgspec.Struct, frozen=True):
-    title: str
-    label: str
-    value: Callable[[StoredPlayer], float | None]
-    digits: int = 0
-    mark: Callable[[StoredPlayer], str] = lambda _: ""
-
-    def text(self, player: StoredPlayer) -> str:
-        value = self.value(player)
-        return "–" if value is None else f"{value:.{self.digits}f}{self.mark(player)}"
-
-
-BOARD: Final = (
-    Column("K", "Kills", lambda player: player.kills),
-    Column("D", "Deaths", lambda player: player.deaths),
-    Column("A", "Assists", lambda player: player.assists),
-    Column("ADR", "Average damage per round", lambda player: player.adr, 1),
-    Column("KAST", "Rounds with a kill, assist, survival or trade, in percent", lambda player: player.kast_percent, 0),
-    Column("HS", "Share of kills by headshot, in percent", lambda player: player.hs_percent, 0),
-    Column("FK", "First kills of a round", lambda player: player.first_kills),
-    Column("FD", "First deaths of a round", lambda player: player.first_deaths),
-    Column("TRD", "Trade kills, which avenged a team mate within seconds", lambda player: player.trade_kills),
-    Column("CL", "Rounds won as the last of the team", lambda player: player.clutch_wins),
-    Column("UD", "Damage by grenades and fire", lambda player: player.utility_damage),
-    Column(
-        "MVP",
-        "Rounds as most valuable player; with +, perhaps more",
-        lambda player: player.mvps,
-        mark=lambda player: "" if player.mvps_complete else "+",
-    ),
-    Column("IMP", "Impact rating", lambda player: player.impact_rating, 2),
-)
-
-
 class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
     detail: MapDetail
-    teams: list[tuple[Team | None, str, list[StoredPlayer]]]
+    board: Board
+    winner: str
+    """The name of the player who won; empty in modes with teams."""
     charts: list[tuple[str, Markup]]
 
 
@@ -85,23 +54,32 @@ class ShownDemo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    maps: list[ShownMap]
-    demos: list[ShownDemo]
-    detections: list[StoredDetection]
-    presence: Markup
+    """What was played; of a match that goes on only the map that people chose."""
+
+    shown: ShownMap | None
+    """None if no map was played."""
+    demos: Sequence[ShownDemo] = ()
+    detections: Sequence[StoredDetection] = ()
+    presence: Markup = Markup()
+
+
+class _Winners(msgspec.Struct, frozen=True, rename="camel"):
+    """Who won a deathmatch, as in its result."""
+
+    winner_steam_id: str | None = None
+    winner_team: str | None = None
 
 
 _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetection, ...])
+_WINNERS: Final = StoredReader[_Winners](_Winners)
 
 
-async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
-    """Return the maps of an ended match that were played, its leads, and who was on the server when."""
+async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResult:
+    """Return a map of an ended match, by its number, with the leads of all maps, and who was on the server when."""
     items = {played.id: await _items(visit, played.id) for played in match.maps if played.is_needed}
-    maps = [
-        await _map_result(visit, match, played, items[played.id])
-        for played in match.maps
-        if played.started_at_ms is not None
-    ]
+    started = [played for played in match.maps if played.started_at_ms is not None]
+    details = [await visit.deps.services.history.map(visit.principal, played.id) for played in started]
+    shown = next((played for played in started if played.map_number == number), None)
     team1, team2 = team_names(match)
     presence = presence_lanes(
         [item for of_map in items.values() for item in of_map],
@@ -111,9 +89,42 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
         team1_name=team1,
         team2_name=team2,
     )
-    detections = [found for shown in maps for found in _DETECTIONS.read(shown.detail.anti_cheat)]
-    demos = [demo for shown in maps for demo in await _demos(visit, shown.detail)]
-    return MatchResult(maps=maps, demos=demos, detections=detections, presence=presence)
+    return MatchResult(
+        shown=None if shown is None else await map_result(visit, match, shown, items.get(shown.id)),
+        demos=[demo for detail in details for demo in await _demos(visit, detail)],
+        detections=[found for detail in details for found in _DETECTIONS.read(detail.anti_cheat)],
+        presence=presence,
+    )
+
+
+async def map_result(
+    visit: Visit, match: MatchDetail, played: MatchMap, items: list[TimelineItem] | None = None
+) -> ShownMap:
+    """Return the scoreboard and the charts of a map; its items are read unless they are given."""
+    history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
+    items = await _items(visit, played.id) if items is None else items
+    detail = await history.map(principal, played.id)
+    rounds = ROUNDS.read((await history.rounds(principal, played.id)).rounds)
+    players = PLAYERS.read(detail.players)
+    winner = await _winner_of(visit, match, played)
+    charts = []
+    for title, draw in _charts(rounds, detail, items, names):
+        charts.append((title, draw()))
+        await asyncio.sleep(0)  # each takes some milliseconds: log posts and callers go first
+    return ShownMap(
+        detail=detail,
+        board=final_board(players, match.settings.match_type, names, winner=winner),
+        winner=next((player.name or player.steam_id for player in players if player.steam_id == winner), ""),
+        charts=charts,
+    )
+
+
+async def _winner_of(visit: Visit, match: MatchDetail, played: MatchMap) -> str | None:
+    """Return the team that won a map, or the id of the player who won a deathmatch."""
+    if match.settings.match_type is not MatchType.DEATHMATCH or not match.has_result:
+        return played.winner
+    found = _WINNERS.read(await visit.deps.services.records.result(visit.principal, match.server_id))
+    return found.winner_team or found.winner_steam_id
 
 
 async def _demos(visit: Visit, detail: MapDetail) -> list[ShownDemo]:
@@ -132,17 +143,6 @@ async def _demos(visit: Visit, detail: MapDetail) -> list[ShownDemo]:
     ]
 
 
-async def _map_result(visit: Visit, match: MatchDetail, played: MatchMap, items: list[TimelineItem]) -> ShownMap:
-    history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
-    detail = await history.map(principal, played.id)
-    rounds = ROUNDS.read((await history.rounds(principal, played.id)).rounds)
-    charts = []
-    for title, draw in _charts(rounds, detail, items, names):
-        charts.append((title, draw()))
-        await asyncio.sleep(0)  # each takes some milliseconds: log posts and callers go first
-    return ShownMap(detail=detail, teams=_by_team(PLAYERS.read(detail.players), names), charts=charts)
-
-
 async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
     items: list[TimelineItem] = []
     after = 0
@@ -154,16 +154,6 @@ async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
         after = found[-1][0]
 
 
-def _by_team(
-    players: Sequence[StoredPlayer], names: tuple[str, str]
-) -> list[tuple[Team | None, str, list[StoredPlayer]]]:
-    if not any(player.team for player in players):
-        return [(None, "All players", list(players))]
-    titles = {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
-    teams = [(team, title, [player for player in players if player.team is team]) for team, title in titles.items()]
-    return [shown for shown in teams if shown[2]]
-
-
 def _charts(
     rounds: Sequence[StoredRound], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
 ) -> list[tuple[str, Callable[[], Markup]]]:
@@ -172,7 +162,7 @@ def _charts(
         return [kills]
     players = PLAYERS.read(detail.players)
     return [
-        ("Rounds", partial(round_strip, rounds, *names, is_linked=False, is_over=True)),
+        ("Rounds", partial(round_strip, rounds, *names, is_over=True)),
         ("Damage per round and KAST", partial(player_bars, players, *names)),
         kills,
         ("Opening duels", partial(opening_duels, rounds, *names)),

@@ -11,24 +11,27 @@ import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from cs2_protocol.game import Side, Team
+from cs2_protocol.game import Team
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.feed import feed_line, read_items
+from matchpod.console.feed import MAX_APART, FeedEntry, feed_entries, feed_line, read_items
 from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
+from matchpod.console.match_board import Board, live_board
 from matchpod.console.match_wording import announced
 from matchpod.console.page_updates import added, swapped
 from matchpod.console.rendering import fragment, macro
 from matchpod.console.requested_actions import MAX_LINES as MAX_ACTION_LINES
-from matchpod.console.requested_actions import ActionForm, Choices, action_forms, action_lines
+from matchpod.console.requested_actions import OF_A_ROW, ActionForm, Choices, action_forms, action_lines
+from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, expected_roster
-from matchpod.core.views.result_shapes import StoredPlayer
+from matchpod.core.views.result_shapes import AntiCheatEntry, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import (
+    AntiCheatItem,
     MapEndItem,
     MapLiveItem,
     RoundEndItem,
@@ -48,8 +51,10 @@ from matchpod.service.reading.match_lists import MatchMap
 
 PARTS: Final = "match_parts.html"
 ACTION_PARTS: Final = "action_parts.html"
+FEED, CHAT = LISTS = ("feed", "chat")
+"""The lists of lines on a page."""
 MAX_LINES: Final = 300
-"""Lines in the feed of a page; older ones are shown with their round."""
+"""Lines in each list; older ones are shown with their round."""
 PAGE: Final = 1_000
 TURN: Final = 20
 """Lines that are rendered in one go, within a few milliseconds."""
@@ -80,15 +85,6 @@ def match_services(deps: ConsoleDeps) -> MatchServices:
     )
 
 
-class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):
-    """The listed players of a team; those of a match without teams have none."""
-
-    team: Team | None
-    name: str
-    side: Side | None
-    players: list[RosterPlayer]
-
-
 class MatchScreen:
     """What the page of a match shows to people with the same rights."""
 
@@ -106,7 +102,11 @@ class MatchScreen:
         self._complete: set[str] = set()
         """The maps that are over, and of which all items were read."""
         self._items: list[tuple[int, TimelineItem]] = []
-        self._lines: deque[bytes] = deque(maxlen=MAX_LINES)
+        self._entries: list[FeedEntry] = []
+        """The last entries: an assist may follow its kill when that was drawn already."""
+        self._lines: dict[str, deque[tuple[str, bytes]]] = {name: deque(maxlen=MAX_LINES) for name in LISTS}
+        """The lines of the feed and of the chat, oldest first, with their ids."""
+        self._leads: tuple[AntiCheatEntry, ...] = ()
         self._rounds: tuple[StoredRound, ...] = ()
         self._players: dict[str, StoredPlayer] = {}
         self._connect: str | None = None
@@ -135,17 +135,16 @@ class MatchScreen:
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
 
     def part(self, name: str) -> Markup:
-        if name == "feed":
-            return Markup(self._feed().decode())
+        if name in LISTS:
+            return Markup(self._list(name).decode())
         return Markup(self._parts[name].decode())
 
-    def lines_of_round(self, number: int) -> list[Markup]:
-        """The lines of a round of the map whose rounds are shown, oldest first."""
-        shown = [
-            item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
-        ][:MAX_LINES]
+    def lines_of_round(self, number: int, map_number: int) -> list[Markup]:
+        """The lines of a round of a map, oldest first."""
+        shown = [item for item in self._items if item[0] == map_number and item[1].round_number == number]
+        entries, _ = feed_entries(shown)
         names, people = team_names(self.match), self._names
-        return [Markup(feed_line(item, self.map_number, names, people).decode()) for item in shown]
+        return [Markup(feed_line(entry, names, people, has_id=False).decode()) for entry in entries[:MAX_LINES]]
 
     async def changes(self) -> bytes:
         services = self._services
@@ -167,16 +166,14 @@ class MatchScreen:
             del self._items[before[2] :]
             raise
         self._match = match
+        self._leads += tuple(item.detection for _, item in new if isinstance(item, AntiCheatItem))
         parts = self._render(match)
         changed = [swapped(part) for name, part in parts.items() if self._parts.get(name) != part]
         self._parts = parts
-        lines = await self._draw_lines(new[-MAX_LINES:])
-        if lines:
-            changed.append(added(b"".join(reversed(lines)), to="feed", is_first=True))
-        return b"".join(changed)
+        return b"".join(changed) + await self._draw_lines(new)
 
     def everything(self) -> bytes:
-        return b"".join(swapped(part) for part in (*self._parts.values(), self._feed()))
+        return b"".join(swapped(part) for part in (*self._parts.values(), *map(self._list, LISTS)))
 
     async def _read_actions(self, match: MatchDetail) -> None:
         if match.status is ServerStatus.RUNNING and match.progress is None:
@@ -223,8 +220,7 @@ class MatchScreen:
         if not self._rounds or any(isinstance(item, _OF_ROUNDS) for _, item in new):
             self._rounds = ROUNDS.read((await history.rounds(self._principal, self._map_id)).rounds)
         detail = await history.map(self._principal, self._map_id)
-        if detail.game_mode != MatchType.DEATHMATCH:
-            self._players = {player.steam_id: player for player in PLAYERS.read(detail.players)}
+        self._players = {player.steam_id: player for player in PLAYERS.read(detail.players)}
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
         """Return all fragments but the feed; those whose input is the same are not rendered again."""
@@ -238,17 +234,16 @@ class MatchScreen:
             "ended": self._part("ended", news),
             "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
-            "heading": self._part(
-                "heading", replace(shown, attention=()), team_names(match), score_of(match), is_scored
-            ),
+            "heading": self._part("heading", replace(shown, attention=()), team_names(match), shown_scores(match)),
+            "leads": self._part("leads", () if match.has_ended else self._leads),  # then the result has them
+            "tabs": self._part("tabs", match.server_id, match.maps, self.map_number, match.has_ended, is_scored),
             "heard": self._part("heard", heard_ms),
-            "strip": self._strip(self._rounds, team_names(match), match.has_ended)
-            if is_scored
-            else b'<i id="strip"></i>',
-            "roster": self._part("roster", roster_teams(match, roster), self._players, progress is not None),
+            "strip": self._strip(match) if is_scored else b'<i id="strip"></i>',
+            "roster": self._part("roster", self._board(match, roster), match.server_id, self._row_actions()),
             "actions": self._actions(match),
             "act": self._act(match),
             "requested": self._requested(match, roster),
+            "answer": self._part("answer", match.server_id, self._may_say()),
             "lifecycle": self._lifecycle(spans_of(match)),
         }
 
@@ -256,16 +251,43 @@ class MatchScreen:
         """Return a fragment; the same one if its values are the same as before."""
         return self._unless_same(name, values, lambda: fragment(PARTS, name, *values))
 
-    def _strip(self, rounds: tuple[StoredRound, ...], names: tuple[str, str], is_over: bool) -> bytes:
-        def draw() -> bytes:
-            return fragment(PARTS, "strip", round_strip(rounds, *names, is_over=is_over))
+    def _strip(self, match: MatchDetail) -> bytes:
+        names, title = team_names(match), "Rounds"
+        if len(match.maps) > 1 and (shown := current_map(match)) is not None:
+            title = f"Rounds of map {shown.map_number}, {shown.name}"
+        address, values = f"?map={self.map_number}&round=", (self._rounds, names, match.has_ended, title)
 
-        return self._unless_same("strip", (rounds, names, is_over), draw)
+        def draw() -> bytes:
+            chart = round_strip(self._rounds, *names, address=address, is_over=match.has_ended)
+            return fragment(PARTS, "strip", title, self.map_number, chart)
+
+        return self._unless_same("strip", values, draw)
 
     def _lifecycle(self, spans: list[LifeStage]) -> bytes:
         """Return the spans; the one that lasts grows when another one changes, its time runs in the browser."""
         now_ms = self._services.now_ms()
         return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
+
+    def _board(self, match: MatchDetail, roster: list[RosterPlayer]) -> Board:
+        progress = match.progress
+        return live_board(
+            roster,
+            self._players,
+            match.settings.match_type,
+            team_names(match),
+            side=None if progress is None else progress.team1_side,
+            is_known=progress is not None,
+        )
+
+    def _may_say(self) -> bool:
+        possible = self._actions_view.possible
+        return self._principal.may_create and any(one.possible for one in possible if one.type is ActionType.SAY)
+
+    def _row_actions(self) -> tuple[ActionType, ...]:
+        """The actions that are possible now on a player whom people choose from the table."""
+        if not self._principal.may_create:
+            return ()
+        return tuple(one.type for one in self._actions_view.possible if one.possible and one.type in OF_A_ROW)
 
     def _actions(self, match: MatchDetail) -> bytes:
         connect = None if match.has_ended else self._connect
@@ -312,18 +334,39 @@ class MatchScreen:
             before = self._drawn[name] = (values, draw())
         return before[1]
 
-    def _feed(self) -> bytes:
-        return b'<ol id="feed" class="feed">' + b"".join(reversed(self._lines)) + b"</ol>"
+    def _list(self, name: str) -> bytes:
+        lines = b"".join(line for _, line in reversed(self._lines[name]))
+        return b'<ol id="%s" class="feed">%s</ol>' % (name.encode(), lines)
 
-    async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> list[bytes]:
-        """Add lines to the feed, oldest first, and return them."""
-        names, people, lines = team_names(self.match), self._names, []
-        for number, item in items:
-            lines.append(feed_line(item, number, names, people))
-            if len(lines) % TURN == 0:
-                await asyncio.sleep(0)  # log posts and callers go first
-        self._lines.extend(lines)
-        return lines
+    async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> bytes:
+        """Add new items to their lists; return what changes on pages."""
+        entries, assisted = feed_entries(items, self._entries)
+        self._entries = [*self._entries, *entries][-MAX_APART:]
+        changed = [swapped(line) for entry in assisted if (line := self._redraw(entry))]
+        for name in LISTS:
+            new = [entry for entry in entries if entry.is_chat is (name == CHAT)][-MAX_LINES:]
+            lines = []
+            for entry in new:
+                lines.append(self._line(entry))
+                if len(lines) % TURN == 0:
+                    await asyncio.sleep(0)  # log posts and callers go first
+            self._lines[name].extend((entry.id, line) for entry, line in zip(new, lines, strict=True))
+            if lines:
+                changed.append(added(b"".join(reversed(lines)), to=name, is_first=True))
+        return b"".join(changed)
+
+    def _line(self, entry: FeedEntry) -> bytes:
+        return feed_line(entry, team_names(self.match), self._names)
+
+    def _redraw(self, entry: FeedEntry) -> bytes | None:
+        """Draw a line of the feed again; None if it is no longer shown."""
+        lines = self._lines[FEED]
+        self._entries = [entry if one.id == entry.id else one for one in self._entries]
+        for at in range(len(lines) - 1, -1, -1):
+            if lines[at][0] == entry.id:
+                lines[at] = entry.id, self._line(entry)
+                return lines[at][1]
+        return None
 
 
 def connect_line(server: ServerView) -> str | None:
@@ -355,20 +398,6 @@ def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
     return tuple(found)
 
 
-def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterTeam]:
-    """Return the players by team, each team with its name and the side that it plays on now."""
-    side = None if match.progress is None else match.progress.team1_side
-    names = team_names(match)
-    teams = [
-        RosterTeam(team=Team.TEAM1, name=names[0], side=side, players=[]),
-        RosterTeam(team=Team.TEAM2, name=names[1], side=side and side.other, players=[]),
-        RosterTeam(team=None, name="", side=None, players=[]),
-    ]
-    for player in roster:
-        next(team for team in teams if team.team is player.team).players.append(player)
-    return [team for team in teams if team.players]
-
-
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     """Return the score to show: of the current map while one is played, else of the series or its only map."""
     played = [played_map for played_map in match.maps if played_map.started_at_ms is not None]
@@ -378,9 +407,18 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     if match.progress is not None and match.progress.score is not None and not (is_over and len(match.maps) > 1):
         return match.progress.score
     if len(match.maps) > 1:
-        winners = [played_map.winner for played_map in played]
-        return match.settings.maps_won.plus(winners.count("team1"), winners.count("team2"))
+        return match.maps_won
     return played[-1].team1_score, played[-1].team2_score
+
+
+def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | str]], ...]:
+    """Return the scores in the heading, each with what it counts: of the series, and of the map that is played."""
+    if match.settings.series_format.length == 1 or match.settings.match_type is MatchType.DEATHMATCH:
+        return (("", score_of(match)),)
+    series = "maps", match.maps_won
+    if match.progress is None or match.progress.score is None or match.phase is PublicPhase.ENDED:
+        return (series,)
+    return series, (f"map {match.progress.map_number}", match.progress.score)
 
 
 def current_map(match: MatchDetail) -> MatchMap | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
-from cs2_protocol.game import Team
 from matchpod.core.demos import MissingReason
 from matchpod.core.effects import CancelReason
+from matchpod.core.model import Winner
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
@@ -15,7 +15,8 @@ from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.service.reading.callbacks import CallbackItem
-from matchpod.service.reading.match_head import Ending, MatchHead
+from matchpod.service.reading.match_details import MatchDetail
+from matchpod.service.reading.match_head import MatchHead
 from matchpod.service.reading.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
@@ -91,11 +92,16 @@ def standing(match: MatchItem) -> str:
     return STATUSES[match.status] if match.status is ServerStatus.PENDING else PHASES[match.phase]
 
 
-def finished_words(match: Ending, team1: str, team2: str) -> str:
+def finished_words(match: MatchItem | MatchDetail, team1: str, team2: str) -> str:
     """Return how a match that was not canceled has ended."""
-    if match.forfeited_to is None:
-        return "finished"
-    return f"{team1 if match.forfeited_to is Team.TEAM1 else team2} won by forfeit"
+    match match.winner:
+        case None:
+            return "finished"
+        case Winner.TIE:
+            return "tie"
+        case winner:
+            won = "won by forfeit" if match.forfeited_to else "won"
+            return f"{team1 if winner is Winner.TEAM1 else team2} {won}"
 
 
 def tone(match: MatchItem) -> str:

@@ -60,7 +60,7 @@ class OverlayView:
         has_rounds = match.settings.match_type is not MatchType.DEATHMATCH
         if playing is not None and playing.started_at_ms is not None and has_rounds:
             rounds = ROUNDS.read((await self._services.history.rounds(self._principal, playing.id)).rounds)
-            strip = round_strip(rounds, *names, is_linked=False, is_over=match.has_ended)
+            strip = round_strip(rounds, *names, is_over=match.has_ended)
         side = None if match.progress is None else match.progress.team1_side
         return fragment("overlay_parts.html", "board", names, score_of(match), side, _text(match), strip)
 

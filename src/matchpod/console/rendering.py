@@ -34,6 +34,8 @@ _TEXTS = "texts.html"
 ASSETS: Mapping[str, bytes] = {
     "console.css": b"text/css; charset=utf-8",
     "charts.css": b"text/css; charset=utf-8",
+    "match.css": b"text/css; charset=utf-8",
+    "match.js": b"text/javascript; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
     "stream.js": b"text/javascript; charset=utf-8",
     "morph.js": b"text/javascript; charset=utf-8",
@@ -106,6 +108,11 @@ def clock(at: str | int) -> Markup:
     return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
 
+def short_clock(at: str | int) -> Markup:
+    """Return the time of day to the minute, which the page's script shows in the time zone of its reader."""
+    return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M"), is_short=True)
+
+
 def iso(at: str | int) -> str:
     """Return a time as ISO 8601 in UTC."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -154,6 +161,7 @@ def _templates() -> Environment:
         "utc": utc,
         "iso": iso,
         "clock": clock,
+        "short_clock": short_clock,
         "duration": duration,
         "with_page": with_page,
         "with_code": with_code,

@@ -27,6 +27,8 @@ MAX_LINES: Final = 100
 OTHER: Final = "other"
 """The choice of a person who is not offered; their SteamID is in a field of its own."""
 
+OF_A_ROW: Final = (ActionType.REPLACE_PLAYER, ActionType.REMOVE_PLAYER, ActionType.KICK, ActionType.ADD_PLAYER)
+"""Actions that people choose in the table of players; the last one for a person who is not in it."""
 TYPE: Final = "action-type"
 """The name of the type in forms: a field with the name of a property of forms would hide it from scripts."""
 
@@ -59,6 +61,11 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     def is_danger(self) -> bool:
         """True if it ends the match."""
         return self.type is ActionType.FORFEIT
+
+    @property
+    def is_rejected(self) -> bool:
+        """True if it was sent and not accepted."""
+        return bool(self.faults or self.general)
 
     @property
     def first_fault(self) -> str:
@@ -148,6 +155,15 @@ def read_body(given: Mapping[str, str]) -> dict[str, object]:
     wanted = _wanted(given["type"])
     values = {name: _value(name, given[_place(name, given)]) for name in wanted}
     return {"type": given["type"], **{name: value for name, value in values.items() if value not in ("", None)}}
+
+
+def prefilled(form: ActionForm, player: str, role: str) -> ActionForm:
+    """Return the form for a player of the table, or for a new person of this role."""
+    given = {request.STEAM_ID.name: player, request.OUT.name: player, request.AS.name: role}
+    known = {one.name: {value for value, _ in one.choices} for one in form.inputs}
+    return msgspec.structs.replace(
+        form, given={name: value for name, value in given.items() if value in known.get(name, ())}
+    )
 
 
 def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) -> ActionForm:

@@ -20,6 +20,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.faults import FieldPath
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
+from matchpod.core.requests import request_table as table
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import decode_json
 from matchpod.core.requests.match_list_query import MatchListQuery
@@ -315,6 +316,7 @@ class Matches:
         server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
         settings = with_sides(request.game_settings, server_id)
         auth, password = request.callback_auth_token, settings.server_password
+        given = ((table.CALLBACK_AUTH_TOKEN, auth), (table.SERVER_PASSWORD, password))
         return ServerRow(
             id=server_id,
             game_id=str(uuid.UUID(bytes=random_bytes(16), version=4)),
@@ -330,7 +332,11 @@ class Matches:
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
             created_by=principal.key_id,
-            marks=encode_marks(request.labels, is_simulated=self._regions.is_sandbox(request.region)),
+            marks=encode_marks(
+                request.labels,
+                is_simulated=self._regions.is_sandbox(request.region),
+                secrets=tuple(field.name for field, value in given if value is not None),
+            ),
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,

@@ -107,7 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     upload_port: int | None = setting(
         rules.whole_number(0, rules.MAX_PORT),
         "A port, on the same address, at which game servers upload demos, served by a process of its own "
-        "([match-day.md](match-day.md#demos)); 0 chooses any free port.",
+        "([demos.md](demos.md)); 0 chooses any free port.",
         fallback="none: no demos are recorded",
     )
     upload_url: str | None = setting(
@@ -190,7 +190,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         rules.networks(),
         "Addresses and networks of proxies in front of the service, such as `10.0.0.0/8`. For their connections, "
         "`X-Forwarded-For` or `Forwarded` says who the client is, which the limits per address, failed log-ins and the "
-        "audit log then see; connections of others never choose their address ([proxies.md](proxies.md)). "
+        "audit log then see; other connections cannot choose their address ([proxies.md](proxies.md)). "
         "`off` trusts none.",
         default="127.0.0.0/8, ::1",
     )
@@ -245,13 +245,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     demo_days: int = setting(rules.whole_number(1, 3650), "Days that demos are kept after their upload.", default=30)
     max_demo_mb: int | None = setting(
         rules.whole_number(1, 5_000, off="off"),
-        "Megabytes that one demo may have; of a larger one nothing is kept. Demos of an hour have up to 400 MB.",
+        "Largest demo, in megabytes; a larger demo is not kept. Demos of an hour have up to 400 MB.",
         default=1_000,
     )
     max_demos_gb: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Gigabytes that the demos of one organization may have together; further ones are not kept. Counted in the "
-        "database.",
+        "Gigabytes of demos per organization; further demos are not kept. Counted in the database.",
         default=100,
     )
     max_match_log_mb: int | None = setting(
@@ -275,7 +274,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_live_matches: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Matches of one organization that have not ended; another one gets status 429. Counted in the database.",
+        "Matches per organization that have not ended; further matches get status 429. Counted in the database.",
         default=1_000,
     )
     max_matches_per_process: int | None = setting(
@@ -293,13 +292,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_streams: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Event streams that one organization may have open; another one gets status 429. "
-        "Each process counts separately.",
+        "Open event streams per organization; further streams get status 429. Each process counts separately.",
         default=1_000,
     )
     max_webhooks: int = setting(
         rules.whole_number(0, 100),
-        "Webhooks that one organization may have; another one gets status 429.",
+        "Webhooks per organization; further webhooks get status 429.",
         default=10,
     )
     min_free_disk_mb: int | None = setting(
@@ -331,7 +329,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: tuple[str, ...] = setting(
         rules.origins(),
         "Origins such as `https://cup.example` whose web pages may use the API from a browser (CORS); `*` "
-        "allows all. The list of regions can be read by every page.",
+        "allows all. Every page may read the list of regions.",
         fallback="none",
         unset=(),
     )

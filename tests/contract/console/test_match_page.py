@@ -78,7 +78,7 @@ async def test_creator_is_named_to_owners_and_admins_only(site: ConsoleSite) -> 
     creator = site.keys[OWNER].view.prefix
     for who, sees in ((OWNER, True), (ADMIN, True), (MEMBER, False)):
         page = await site.request("GET", f"/console/matches/{server_id}", who=who)
-        assert (f"created with <bdi>{creator}…</bdi>" in page.text) is sees, who
+        assert (f" with <bdi>{creator}…</bdi>" in page.text[page.text.index('id="order"') :]) is sees, who
     assert ("match_created", server_id) in await audit(site)
 
 
@@ -401,3 +401,100 @@ async def test_actions_of_an_ended_match_are_shown_and_no_forms(site: ConsoleSit
     late = await request_action(site, server_id, "say", text="late")
     assert late.status_code == 409
     assert "The match has ended." in late.text
+
+
+async def again(site: ConsoleSite, server_id: str, who: str = ADMIN, **form: str) -> httpx.Response:
+    sent = {"once": "form-0", **form}
+    return await site.request("POST", f"/console/matches/{server_id}/again", who=who, form=sent)
+
+
+async def test_ended_match_is_created_again_with_the_secrets_that_are_typed_again(site: ConsoleSite) -> None:
+    game = {
+        "matchType": "wingman",
+        "map": "de_nuke",
+        "seriesFormat": "bo3",
+        "serverPassword": "join-4711",
+        "teams": {"team1": {"name": "Reds & Co", "players": ["76561198000000001"]}, "team2": {"name": "Blues"}},
+        "labels": {"event": "finals"},
+    }
+    order = {"callbackUrl": "https://caller.example/hook?sig=s3cret", "callbackAuthToken": "token-0815"}
+    server_id = await ended_match(site, gameSettings=game, externalMatchId=EVIL, **order)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert "Create it again" in page
+    assert order["callbackUrl"] in page
+    assert "join-4711" not in page
+    assert "token-0815" not in page
+    asked = await again(site, server_id, once="form-1")
+    assert asked.status_code == 400
+    check_faults(asked.text, ["anew-serverPassword", "anew-callbackAuthToken"])
+    typed = {"serverPassword": "join-4712", "without-callbackAuthToken": "yes", "once": "form-1"}
+    done = await again(site, server_id, **typed)
+    assert "The match was created." in (await site.follow(done, who=ADMIN)).text
+    assert (await again(site, server_id, **typed)).headers["location"] == done.headers["location"]
+    first, new = [
+        await servers.get(site.resources.db, one) for one in (server_id, done.headers["location"].rpartition("/")[2])
+    ]
+    assert first is not None
+    assert new is not None
+    assert new.id != first.id
+    for name in ("region", "external_match_id", "callback_url", "settings"):
+        assert getattr(new, name) == getattr(first, name), name
+    assert site.resources.vault.open(new.server_password or b"") == "join-4712"
+    assert new.callback_auth is None
+
+
+async def test_match_is_created_again_only_after_its_end_by_those_who_may_create(site: ConsoleSite) -> None:
+    assert (await again(site, await new_match(site))).status_code == 409
+    server_id = await ended_match(site)
+    for who in (MEMBER, STRANGER):
+        assert (await again(site, server_id, who)).status_code == 403
+    assert "Create it again" not in (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+    assert (await again(site, server_id, OWNER)).status_code == 303
+
+
+async def test_players_of_the_table_lead_to_their_actions(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    address = f"/console/matches/{server_id}"
+    page = (await site.request("GET", address, who=ADMIN)).text
+    link = f"{address}?act=replacePlayer&amp;player=76561198000000001#again-title"
+    assert link in page
+    assert f"{address}?act=addPlayer&amp;as=spectator#again-title" in page
+    assert "?act=" not in (await site.request("GET", address, who=MEMBER)).text
+    form = (await site.request("GET", f"{address}?act=replacePlayer&player=76561198000000001", who=ADMIN)).text
+    form = form[form.index('id="again-title"') : form.index('id="act"')]
+    assert '<option id="again-out-76561198000000001" value="76561198000000001" selected>' in form
+    assert "Nothing was requested" not in form
+    form = (await site.request("GET", f"{address}?act=addPlayer&as=spectator", who=ADMIN)).text
+    assert '<option id="again-as-spectator" value="spectator" selected>' in form
+    for odd in ("?act=forfeit", "?act=replacePlayer&player=<b>", "?act=x&as=y", "?map=9", "?map=x"):
+        page = (await site.request("GET", address + odd, who=ADMIN)).text
+        assert "<b>" not in page[: page.index('id="heading"')]
+        assert ('id="again-title"' in page) is (odd.startswith("?act=replacePlayer"))
+
+
+async def test_answer_in_the_chat_leads_back_to_the_chat(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert 'id="answer-text"' in page
+    done = await request_action(site, server_id, "say", text="We are coming", place="chat")
+    assert done.headers["location"] == f"/console/matches/{server_id}#chat-title"
+    assert 'id="answer-text"' not in (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+
+
+async def test_maps_of_a_series_are_tabs(site: ConsoleSite) -> None:
+    game = {"matchType": "competitive", "map": "de_nuke", "maps": ["de_mirage"], "seriesFormat": "bo3"}
+    server_id = await ended_match(site, gameSettings=game)
+    played = "UPDATE maps SET started_at_ms = 1, winner = 'team2' WHERE server_id = :id AND map_number < 3"
+    await site.resources.db.write([Statement(played, {"id": server_id})])
+    address = f"/console/matches/{server_id}"
+    page = (await site.request("GET", address, who=MEMBER)).text
+    tabs = page[page.index('id="tabs"') : page.index("</nav>", page.index('id="tabs"'))]
+    assert re.findall(r'href="[^"]*(\?map=\d)" data-map="(\d)"( aria-current="true")?', tabs) == [
+        ("?map=1", "1", ""),
+        ("?map=2", "2", ' aria-current="true"'),
+    ]
+    assert "Map 2: de_mirage" in page
+    page = (await site.request("GET", f"{address}?map=1", who=MEMBER)).text
+    assert "Map 1: de_nuke" in page
+    assert "Map 2: de_mirage" not in page
+    assert "Map 2: de_mirage" in (await site.request("GET", f"{address}?map=3", who=MEMBER)).text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
-from matchpod.console.feed import KINDS, feed_line, kind_of, type_of
+from matchpod.console.feed import CHAT, KINDS, FeedEntry, feed_entries, feed_line, kind_of, type_of
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.views.result_shapes import AntiCheatEntry, Score
 from matchpod.core.views.timeline_items import (
@@ -99,7 +99,7 @@ ITEMS: list[TimelineItem] = [
 
 
 def text(item: TimelineItem) -> str:
-    return feed_line(item, 1, (EVIL, "Blues")).decode()
+    return feed_line(FeedEntry(map_number=1, item=item), (EVIL, "Blues")).decode()
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=type_of)
@@ -114,7 +114,7 @@ def test_line_contains_no_markup_of_players(item: TimelineItem) -> None:
 
 def test_every_type_of_item_has_a_line_of_its_own() -> None:
     assert {type(item) for item in ITEMS} == set(typing.get_args(TimelineItem))
-    assert all(kind_of(item) in KINDS for item in ITEMS)
+    assert all(kind_of(item) in {*KINDS, CHAT} for item in ITEMS)
 
 
 def test_winner_is_named() -> None:
@@ -163,6 +163,71 @@ def test_action_is_told_in_words(action: str, fields: dict[str, str | int], stat
         reason="a cable",
         by="Eva",
     )
-    line = feed_line(item, 1, ("Reds", "Blues"), {"1": "Ann"}).decode()
+    line = feed_line(FeedEntry(map_number=1, item=item), ("Reds", "Blues"), {"1": "Ann"}).decode()
     (what,) = re.findall(r'<span class="what">(.*)</span></li>', line, re.DOTALL)
     assert re.sub(r"<[^>]*>", "", what).strip() == expected
+
+
+def person(name: str) -> Person:
+    return Person(steam_id=None, name=name, team=None)
+
+
+def kill(seq: int, victim: str) -> KillItem:
+    return KillItem(
+        **{**AT, "seq": seq},
+        killer=person("Ann"),
+        victim=person(victim),
+        weapon="ak47",
+        team_kill=False,
+        headshot=False,
+        wallbang=False,
+        through_smoke=False,
+        attacker_blind=False,
+        noscope=False,
+        in_air=False,
+        distance=None,
+    )
+
+
+def assist(seq: int, victim: str, player: str = "Cid", *, flash: bool = False) -> AssistItem:
+    return AssistItem(**{**AT, "seq": seq}, player=person(player), victim=person(victim), flash=flash)
+
+
+def test_assists_belong_to_the_line_of_their_kill() -> None:
+    items: list[TimelineItem] = [
+        kill(1, "Ben"),
+        kill(2, "Bob"),
+        assist(3, "Ben", flash=True),
+        assist(4, "Bob"),
+        assist(5, "Bob", "Dan"),
+    ]
+    entries, changed = feed_entries([(1, item) for item in items])
+    assert [(entry.id, len(entry.assists)) for entry in entries] == [("line-1-1", 1), ("line-1-2", 2)]
+    assert not changed
+    line = re.sub(r"<[^>]*>", "", feed_line(entries[1], ("Reds", "Blues")).decode())
+    assert "Ann killed Bob" in line
+    assert "assisted by Cid" in line
+    assert "assisted by Dan" in line
+    assert "with a flash by Cid" in re.sub(r"<[^>]*>", "", feed_line(entries[0], ("Reds", "Blues")).decode())
+
+
+def test_assist_that_comes_later_changes_the_line_that_is_shown() -> None:
+    shown, _ = feed_entries([(1, kill(1, "Ben")), (1, kill(2, "Bob"))])
+    new, changed = feed_entries([(1, assist(3, "Ben")), (2, assist(4, "Bob"))], shown)
+    assert [(entry.id, len(entry.assists)) for entry in changed] == [("line-1-1", 1)]
+    assert [entry.id for entry in new] == ["line-2-4"]  # of another map: not of that kill
+
+
+def test_only_what_players_and_admins_wrote_to_them_is_chat() -> None:
+    said: dict[str, Any] = {
+        "action_id": "action_1",
+        "action": "say",
+        "fields": {"text": EVIL},
+        "detail": None,
+        "reason": None,
+    }
+    states = {state: ActionItem(**AT, **said, state=state, by="Eva") for state in ("requested", "done", "failed")}
+    chat = {state for state, item in states.items() if FeedEntry(map_number=1, item=item).is_chat}
+    assert chat == {"done"}
+    assert "&lt;img" in text(states["done"])
+    assert [type_of(item) for item in ITEMS if FeedEntry(map_number=1, item=item).is_chat] == ["chat"]

@@ -9,10 +9,11 @@ from cs2_protocol.game import Team
 from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
-from matchpod.service.reading.match_lists import MatchItem
+from matchpod.service.reading.match_lists import MatchItem, MatchMap
 
 MATCH = MatchItem(
     server_id="srv_1",
@@ -28,6 +29,26 @@ MATCH = MatchItem(
     played_s=None,
     maps_won=(0, 0),
 )
+WON: dict[str, object] = {
+    "phase": PublicPhase.ENDED,
+    "status": ServerStatus.STOPPED,
+    "ended_at_ms": 1,
+    "maps": (
+        MatchMap(
+            id="a map",
+            map_number=1,
+            map_name="de_nuke",
+            played_map_name="de_nuke",
+            status=MapStatus.FINISHED,
+            team1_score=5,
+            team2_score=13,
+            winner="team2",
+            started_at_ms=1,
+            finished_at_ms=2,
+            is_needed=True,
+        ),
+    ),
+}
 
 
 def test_every_value_has_words() -> None:
@@ -47,6 +68,8 @@ def test_every_value_has_words() -> None:
             "b won by forfeit",
             "",
         ),
+        ({**WON, "maps_won": (0, 2)}, "b won", ""),
+        ({**WON, "maps_won": (1, 1)}, "tie", ""),
         (
             {"phase": PublicPhase.ENDED, "status": ServerStatus.FAILED, "reason": CancelReason.NO_CAPACITY},
             "failed: no free server",

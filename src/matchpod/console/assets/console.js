@@ -6,6 +6,8 @@
 
   const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
+  const minuteOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+
   function duration(ms) {
     const seconds = Math.max(0, Math.floor(ms / 1000));
     if (seconds < 60) return `${seconds} s`;
@@ -22,7 +24,7 @@
       time.dataset.done = "1";
     }
     for (const time of root.querySelectorAll("time.clock:not([data-done])")) {
-      time.textContent = timeOfDay.format(new Date(time.dateTime));
+      time.textContent = (time.matches(".short") ? minuteOfDay : timeOfDay).format(new Date(time.dateTime));
       time.dataset.done = "1";
     }
     for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;
@@ -142,9 +144,10 @@
     for (const item of root.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
   }
 
-  function shortenFeed() {
-    const feed = document.getElementById("feed");
-    while (feed && feed.children.length > 300) feed.lastElementChild.remove();  // as many as the server sends
+  function shortenLists() {
+    for (const list of document.querySelectorAll("ol.feed")) {
+      while (list.children.length > 300) list.lastElementChild.remove();  // as many as the server sends
+    }
   }
 
   // Parts of a form that belong to one choice are shown with it.
@@ -157,7 +160,7 @@
 
   function dress(root) { prepare(root); formParts(root); run(root); filter(root); feedFilter(root); }
 
-  function updated() { openNext(); shortenFeed(); acknowledgeShown(); alarm(); }
+  function updated() { openNext(); shortenLists(); acknowledgeShown(); alarm(); }
 
   // A confirmation gets the focus when it opens; Escape closes it and gives the focus back.
   function confirmations() {

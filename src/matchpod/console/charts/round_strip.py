@@ -37,11 +37,11 @@ _Cell = tuple[int, str, str, str, str, str, str]
 
 
 def round_strip(
-    rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, is_linked: bool = True, is_over: bool = False
+    rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, address: str = "", is_over: bool = False
 ) -> Markup:
     """Draw the rounds of a map; the last one is open if it is not decided, unless the map is over.
 
-    With `is_linked` each round links to `?round=N#feed`.
+    With an `address` each round links to the feed of that address and its number.
     """
     if not rounds:
         return render("empty", "round-strip", "No rounds yet.")
@@ -66,7 +66,7 @@ def round_strip(
     return render(
         "strip",
         caption=f"Rounds of {names[Team.TEAM1]} against {names[Team.TEAM2]}",
-        is_linked=is_linked,
+        address=address,
         parts=[(name, len(part)) for name, part in parts] if any(name for name, _ in parts) else [],
         heads=heads,
         teams=[(team, names[team], number(total), cells[team]) for team, total in totals],

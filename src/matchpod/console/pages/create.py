@@ -33,19 +33,17 @@ async def form(visit: Visit) -> Response:
         external_id=f"demo-{now:%Y%m%d-%H%M%S}",
         callback_url=visit.deps.sandbox_callback if may_call_back else "",
     )
-    return await _page(visit, values, once=_new_once())
+    return await _page(visit, values, once=new_once())
 
 
 async def create(visit: Visit) -> Response:
     """Create the match; the same form creates it once, even if it is sent again."""
     given = await visit.form()
-    values, once = match_form.given_values(given), given.get("once") or _new_once()
+    values, once = match_form.given_values(given), given.get("once") or new_once()
     try:
         created = await visit.deps.services.matches.create(visit.principal, _encode(values), once)
     except IdempotencyConflictError as exc:
-        return await _page(
-            visit, values, once=_new_once(), faults=FormFaults({}, (ALREADY_CREATED,)), status=exc.status
-        )
+        return await _page(visit, values, once=new_once(), faults=FormFaults({}, (ALREADY_CREATED,)), status=exc.status)
     except InvalidParamsError as exc:
         return await _page(visit, values, once=once, faults=_faults(values, exc), status=exc.status)
     except MatchpodError as exc:
@@ -63,7 +61,7 @@ async def as_curl(visit: Visit) -> Response:
         faults = _faults(values, exc)
     body = match_form.read_body(values)
     request = {"json": msgspec.json.format(msgspec.json.encode(body), indent=2).decode(), "curl": _curl(visit, body)}
-    return await _page(visit, values, once=given.get("once") or _new_once(), faults=faults, request=request)
+    return await _page(visit, values, once=given.get("once") or new_once(), faults=faults, request=request)
 
 
 async def _page(
@@ -117,6 +115,6 @@ def _curl(visit: Visit, body: Mapping[str, object]) -> str:
     return f"curl -s {url} -H \"Authorization: Bearer $KEY\" -H 'Content-Type: application/json' -d {data}"
 
 
-def _new_once() -> str:
+def new_once() -> str:
     """Return an idempotency key for one form."""
     return f"console-{secrets.token_urlsafe(16)}"

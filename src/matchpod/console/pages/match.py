@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -12,19 +12,24 @@ import msgspec
 
 from matchpod.console.feed import KINDS
 from matchpod.console.match_actions import ACTION_NOTICES, ACTIONS, Revealed
-from matchpod.console.match_result import BOARD, result_of
+from matchpod.console.match_order import AgainForm, again_body, again_form, order_of, read_again, with_error
+from matchpod.console.match_result import MatchResult, map_result, result_of
 from matchpod.console.match_view import MatchScreen, match_services, team_names
 from matchpod.console.match_wording import REASONS
+from matchpod.console.notices import notice_header
 from matchpod.console.page_updates import Broadcast
-from matchpod.console.rendering import HEADERS, NOT_STORED
-from matchpod.console.requested_actions import ActionForm, Rejection, read_body
+from matchpod.console.pages.create import ALREADY_CREATED, new_once
+from matchpod.console.rendering import HEADERS, NOT_STORED, redirect
+from matchpod.console.requested_actions import OF_A_ROW, ActionForm, Rejection, prefilled, read_body
 from matchpod.console.requested_actions import read_given as read_action
 from matchpod.console.requested_actions import with_faults as with_action_faults
 from matchpod.console.ruling_form import read_given, ruling_form, with_faults
 from matchpod.console.visit import Visit
 from matchpod.core.errors import (
     ActionNotPossibleError,
+    IdempotencyConflictError,
     InvalidParamsError,
+    MatchNotEndedError,
     MatchpodError,
     NotFoundError,
     ServerNotRunningError,
@@ -33,6 +38,8 @@ from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.requests.demo_query import read_demo_query
 from matchpod.core.server_status import ServerStatus
+from matchpod.service.reading.match_details import FailureDetail, MadeRuling, MatchDetail
+from matchpod.service.reading.match_lists import MatchMap
 from matchpod.web.handlers.demos import demo_response
 from matchpod.web.handlers.matches import log_response
 from matchpod.web.http.responses import PartedResponse, Response
@@ -45,7 +52,7 @@ _Rejected = tuple[Mapping[str, str], InvalidParamsError]
 """What was typed into the form of a ruling, and why it was rejected."""
 _NotAccepted = tuple[Mapping[str, str], Rejection]
 """What was typed into the form of an action, and why it was not accepted."""
-_ROUND: Final = re.compile(r"[0-9]{1,3}")
+_NUMBER: Final = re.compile(r"[0-9]{1,3}")
 
 
 async def act(visit: Visit) -> Response:
@@ -77,7 +84,8 @@ async def rule(visit: Visit) -> Response:
 
 async def request_action(visit: Visit) -> Response:
     """Request an action on a running match; show its page with the form again if that is not accepted."""
-    server_id, given = visit.call.params[0], read_action(await visit.form())
+    form = await visit.form()
+    server_id, given = visit.call.params[0], read_action(form)
     body = msgspec.json.encode(read_body(given))
     try:
         await visit.deps.services.actions.request(visit.principal, server_id, body, None)
@@ -85,7 +93,26 @@ async def request_action(visit: Visit) -> Response:
         if given["type"] not in tuple(ActionType):
             raise
         return await show(visit, not_accepted=(given, exc))
-    return await _done(visit, server_id, "action-requested")
+    return await _done(visit, server_id, "action-requested", place="chat-title" if form.get("place") == "chat" else "")
+
+
+async def create_again(visit: Visit) -> Response:
+    """Create the match once more; show its page with the form again if that is not accepted."""
+    given, match = await visit.form(), await visit.deps.details.get(visit.principal, visit.call.params[0])
+    if not match.has_ended:
+        raise MatchNotEndedError("The match has not ended.")
+    secrets, form = read_again(again_form(match, given.get("once") or new_once()), given)
+    if form.faults:
+        return await show(visit, anew=form, status=InvalidParamsError.status)
+    body = msgspec.json.encode(again_body(match, secrets))
+    try:
+        created = await visit.deps.services.matches.create(visit.principal, body, form.once)
+    except IdempotencyConflictError as exc:
+        again = msgspec.structs.replace(form, once=new_once(), general=(ALREADY_CREATED,))
+        return await show(visit, anew=again, status=exc.status)
+    except MatchpodError as exc:
+        return await show(visit, anew=with_error(form, exc), status=exc.status)
+    return visit.done(f"/console/matches/{created.server.server_id}", "created")
 
 
 async def result(visit: Visit) -> Response:
@@ -112,9 +139,13 @@ async def _refresh(visit: Visit, server_id: str) -> None:
         await (await broadcast_of(visit, server_id)).refresh()
 
 
-async def _done(visit: Visit, server_id: str, notice: str) -> Response:
+async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "") -> Response:
+    """Return to the page, or to a place on it."""
     await _refresh(visit, server_id)
-    return visit.done(f"/console/matches/{server_id}", notice)
+    path = f"/console/matches/{server_id}"
+    if not place:
+        return visit.done(path, notice)
+    return redirect(f"{path}#{place}", notice_header(visit.deps.origins, path, notice))
 
 
 async def show(
@@ -123,40 +154,80 @@ async def show(
     revealed: Revealed | None = None,
     rejected: _Rejected | None = None,
     not_accepted: _NotAccepted | None = None,
+    anew: AgainForm | None = None,
+    status: int = 200,
 ) -> Response:
     broadcast, view = await _viewed(visit)
-    match = view.match
+    match, query = view.match, visit.query()
     form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
-    if form is not None and rejected is not None:
-        form = with_faults(form, *rejected)
+    form = form if form is None or rejected is None else with_faults(form, *rejected)
     error = (rejected or not_accepted or (None, None))[1]
-    asked = visit.query().get("round", "")
-    shown_round = int(asked) if _ROUND.fullmatch(asked) else 0
+    chosen = _chosen_map(match, query)
+    map_number = view.map_number if chosen is None else chosen.map_number
     return visit.page(
         "match.html",
-        status=200 if error is None else error.status,
+        status=status if error is None else error.status,
         notices=ACTION_NOTICES,
         m=match,
         view=view,
         position="" if match.has_ended else broadcast.position,
-        round=shown_round,
+        round=_number(query.get("round", "")),
+        map_number=map_number,
+        is_chosen=chosen is not None,
         kinds=KINDS,
         revealed=revealed,
-        created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
-        result=await result_of(visit, match) if match.has_ended else None,
+        result=await _result(visit, view, chosen),
+        order=order_of(match),
+        anew=(anew or again_form(match, new_once())) if match.has_ended and visit.may_act else None,
         form=form,
-        again=None if not_accepted is None else _again(view, *not_accepted),
-        rulings=await visit.deps.details.rulings(visit.principal, match.server_id)
-        if match.has_ended and visit.may_act
-        else (),
+        again=_prefilled(view, query) if not_accepted is None else _again(view, *not_accepted),
         names=team_names(match),
         reasons=REASONS,
-        failure=await visit.deps.details.failure(visit.principal, match.server_id)
-        if match.status is ServerStatus.FAILED and visit.may_act
-        else None,
-        board=BOARD,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
+        created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
+        rulings=await _rulings(visit, match),
+        failure=await _failure(visit, match),
     )
+
+
+def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None:
+    number = _number(query.get("map", ""))
+    return next((one for one in match.maps if one.map_number == number and one.started_at_ms is not None), None)
+
+
+async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
+    """Return the rulings that were made, for those who may make them."""
+    if not (match.has_ended and visit.may_act):
+        return ()
+    return await visit.deps.details.rulings(visit.principal, match.server_id)
+
+
+async def _failure(visit: Visit, match: MatchDetail) -> FailureDetail | None:
+    """Return what is known of a failed server, for those who may read its log."""
+    if match.status is not ServerStatus.FAILED or not visit.may_act:
+        return None
+    return await visit.deps.details.failure(visit.principal, match.server_id)
+
+
+def _number(text: str) -> int:
+    """Return a number in the address; 0 if it is none."""
+    return int(text) if _NUMBER.fullmatch(text) else 0
+
+
+async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> MatchResult | None:
+    """Return what was played of a match that has ended, or on an earlier map that people chose; else None."""
+    match = view.match
+    if match.has_ended:
+        return await result_of(visit, match, view.map_number if chosen is None else chosen.map_number)
+    if chosen is None or chosen.map_number == view.map_number:
+        return None
+    return MatchResult(shown=await map_result(visit, match, chosen))
+
+
+def _prefilled(view: MatchScreen, query: Mapping[str, str]) -> ActionForm | None:
+    """Return the form that a link in the table of players leads to; scripts open it without a new page."""
+    found = next((form for form in view.action_forms() if form.type == query.get("act") in OF_A_ROW), None)
+    return None if found is None else prefilled(found, query.get("player", ""), query.get("as", ""))
 
 
 def _again(view: MatchScreen, given: Mapping[str, str], error: Rejection) -> ActionForm:

@@ -11,6 +11,7 @@ import msgspec
 
 from matchpod.core.events import ChatMessage, GameEvent, MapEnded, Paused, Unpaused
 from matchpod.core.views.progress import PublicPhase
+from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
@@ -48,11 +49,14 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     since_ms: int | None = None
     until_ms: int | None = None
+    quote: str = ""
+    """What a player wrote; it is untrusted."""
 
     @property
     def words(self) -> str:
         """The text where no counter follows it."""
-        return _BEFORE_COUNTER.sub("", self.text)
+        text = _BEFORE_COUNTER.sub("", self.text)
+        return f"{text}: {self.quote}" if self.quote else text
 
 
 class Signals(msgspec.Struct):
@@ -62,6 +66,8 @@ class Signals(msgspec.Struct):
     """Since when a pause lasts that does not end by itself."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
+    call: str = ""
+    """What they wrote."""
 
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
         """Note what these events say."""
@@ -73,7 +79,8 @@ class Signals(msgspec.Struct):
             if isinstance(event, Paused):
                 self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
             elif isinstance(event, ChatMessage):
-                self.called_ms = now_ms if CALL_WORD in event.text.lower().split() else self.called_ms
+                if CALL_WORD in event.text.lower().split():
+                    self.called_ms, self.call = now_ms, sanitize(f"{event.name}: {event.text}")
             else:
                 self.paused_ms = None
 
@@ -95,6 +102,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is paused."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
+    call: str = ""
+    """What they wrote."""
     pending_ms: int | None = None
     """Since when it waits for a free server."""
     tries: int = 0
@@ -142,7 +151,8 @@ def _gone(now: Situation) -> Attention | None:
 def _call(now: Situation) -> Attention | None:
     if now.called_ms is None or now.phase is PublicPhase.ENDED or _is_past(now, now.called_ms, CALL_MS):
         return None
-    return Attention(urgency=Urgency.NOW, kind="call", text="a player asked for an admin,", since_ms=now.called_ms)
+    text = "a player asked for an admin,"
+    return Attention(urgency=Urgency.NOW, kind="call", text=text, since_ms=now.called_ms, quote=now.call)
 
 
 def _pause(now: Situation) -> Attention | None:

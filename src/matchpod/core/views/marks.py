@@ -1,6 +1,7 @@
 """What marks a match wherever it is shown: its labels, and whether it is simulated; both are left out if not.
 
-Labels never change, and GOTV is known once the server runs. They are stored as shown.
+Labels never change, and GOTV is known once the server runs. They are stored as shown. Only the console shows which
+secrets were given.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ GotvIfOn = Annotated[
 ]
 
 
-class Marks(msgspec.Struct, frozen=True, kw_only=True):
+class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The marks of a match."""
 
     labels: LabelsIfAny = UNSET
     simulated: SimulatedIfSo = UNSET
     gotv: GotvIfOn = UNSET
+    secrets: tuple[str, ...] = ()
+    """The fields of the request whose values are not kept readable: a match that is created again needs them again."""
 
 
 NO_MARKS: Final = Marks()
@@ -52,11 +55,10 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Marks).decode
 
 
-def encode_marks(labels: Mapping[str, str], *, is_simulated: bool) -> bytes | None:
+def encode_marks(labels: Mapping[str, str], *, is_simulated: bool, secrets: tuple[str, ...] = ()) -> bytes | None:
     """Return what is stored; None if there is nothing to store."""
-    if not labels and not is_simulated:
-        return None
-    return _encode(Marks(labels=dict(labels) or UNSET, simulated=is_simulated or UNSET))
+    marks = Marks(labels=dict(labels) or UNSET, simulated=is_simulated or UNSET, secrets=secrets)
+    return None if marks == NO_MARKS else _encode(marks)
 
 
 def with_gotv(stored: bytes | None, gotv: Gotv) -> bytes:

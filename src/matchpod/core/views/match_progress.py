@@ -59,6 +59,8 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     """When the server last sent something."""
     paused_ms: int | None = None
     called_ms: int | None = None
+    call: str = ""
+    """What the player wrote who asked for an admin then."""
     lost_rounds: int = 0
     detections: int = 0
     pending_action: PendingAction | None = None
@@ -138,6 +140,7 @@ def progress_of(
         heard_ms=heard_ms,
         paused_ms=signals.paused_ms if phase is PublicPhase.PAUSED else None,
         called_ms=signals.called_ms,
+        call=signals.call,
         lost_rounds=sum(len(played.missing_rounds) for played in match.maps),
         detections=len(match.detections),
         pending_action=None if pending is None else _pending(pending, skipped_ms),

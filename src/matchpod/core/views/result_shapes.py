@@ -304,6 +304,8 @@ class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     assists: int | None = None
     headshots: int | None = None
     hs_percent: float | None = None
+    kd_ratio: float | None = None
+    kpm: float | None = None
     damage_dealt: int | None = None
     utility_damage: int | None = None
     rounds_played: int | None = None

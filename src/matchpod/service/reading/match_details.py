@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.model import GameSettings
+from matchpod.core.match.series import maps_won
+from matchpod.core.model import GameSettings, Winner
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.rulings import Ruling
@@ -28,7 +29,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
 from matchpod.service.reading.endings import ending_of, ruling_of
 from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
-from matchpod.service.reading.match_lists import MatchMap
+from matchpod.service.reading.match_lists import MatchMap, winner_of
 from matchpod.service.regions.regions import Regions
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, rulings, servers
@@ -79,6 +80,18 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     def has_ended(self) -> bool:
         """True once its outcome is stored; shortly before, its phase is `ended` already."""
         return self.ended_at_ms is not None
+
+    @property
+    def maps_won(self) -> tuple[int, int]:
+        """How many maps each team has won, or was given."""
+        if self.progress is not None:
+            return self.progress.maps_won
+        return self.settings.maps_won.plus(*maps_won([Winner(one.winner) for one in self.maps if one.winner]))
+
+    @property
+    def winner(self) -> Winner | None:
+        """The team that won, or a tie; None if it is in progress or canceled, and in a deathmatch."""
+        return winner_of(self, self.maps, self.maps_won)
 
     @property
     def is_unacknowledged(self) -> bool:
@@ -233,6 +246,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         silent_ms=silent_ms,
         paused_ms=progress.paused_ms,
         called_ms=progress.called_ms,
+        call=progress.call,
         pending_ms=pending_ms,
         tries=row.tries,
         lost_rounds=progress.lost_rounds,

@@ -64,9 +64,23 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     """How many maps each team has won, or was given."""
 
     @property
+    def winner(self) -> Winner | None:
+        """The team that won, or a tie; None if it is in progress or canceled, and in a deathmatch."""
+        return winner_of(self, self.maps, self.maps_won)
+
+    @property
     def missing_count(self) -> int:
         """Listed players who were not there at the end, if the match was canceled because of them."""
         return len(self.absent_players or self.missing_players or ())
+
+
+def winner_of(ending: Ending, maps: Sequence[MatchMap], maps_won: tuple[int, int]) -> Winner | None:
+    """Return who won a match by its maps, or was given it; None if it has not finished, and without teams."""
+    if ending.forfeited_to is not None:
+        return Winner(ending.forfeited_to)
+    if ending.ended_at_ms is None or ending.reason is not None or not any(played.winner for played in maps):
+        return None
+    return Winner.of(*maps_won)
 
 
 class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,14 +44,14 @@ def test_every_reason_has_words_and_an_icon(reason: RoundEndReason) -> None:
 
 
 def test_rounds_are_links_which_the_tab_key_reaches_once_per_round() -> None:
-    tree = check(round_strip(make_map(3), "Red", "Blue"))
+    tree = check(round_strip(make_map(3), "Red", "Blue", address="?map=2&round="))
     links = tree.findall(".//a")
-    assert {link.get("href") for link in links} == {f"?round={number}#feed" for number in (1, 2, 3)}
+    assert {link.get("href") for link in links} == {f"?map=2&round={number}#feed-title" for number in (1, 2, 3)}
     assert sum(link.get("tabindex") is None for link in links) == 3
 
 
 def test_strip_of_an_overlay_has_no_links() -> None:
-    assert not check(round_strip(make_map(3), "Red", "Blue", is_linked=False)).findall(".//a")
+    assert not check(round_strip(make_map(3), "Red", "Blue")).findall(".//a")
 
 
 def test_current_round_is_open() -> None:

@@ -156,3 +156,15 @@ def test_word_in_the_chat_calls_an_admin(text: str, is_call: bool) -> None:
     signals = Signals()
     signals.update([chat(text)], 7)
     assert signals.called_ms == (7 if is_call else None)
+    assert bool(signals.call) is is_call
+
+
+def test_words_of_a_call_are_shown_with_who_wrote_them_until_the_next_one() -> None:
+    signals = Signals()
+    signals.update([chat("!admin please\u2028come"), chat("thanks")], 7)
+    assert signals.call.endswith(": !admin please\N{REPLACEMENT CHARACTER}come")
+    (reason,) = attention_of(msgspec.structs.replace(QUIET, called_ms=NOW_MS, call=signals.call))
+    assert reason.quote == signals.call
+    assert reason.words == f"a player asked for an admin: {signals.call}"
+    signals.update([chat("x" * 300 + " !admin")], 8)
+    assert len(signals.call) <= 256

@@ -1,8 +1,8 @@
 """A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
 
-No such plugin exists for real servers yet: this is what `docs/game-servers.md` asks of one. Every report has all rounds
-of the map, so the next one makes up for a lost one. It counts the maps of a match itself: after the last round the
-match plugin is already on the next map, and there are series without that plugin.
+No such plugin exists for real servers yet: this is what `docs/plugin-reports.md` asks of one. Every report has all
+rounds of the map, so the next one makes up for a lost one. It counts the maps of a match itself: after the last round
+the match plugin is already on the next map, and there are series without that plugin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The console sessions in the README match the output of the commands."""
+"""The console sessions in docs/replay.md match the output of the commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from matchpod.cli import create_app
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
-SESSIONS = re.findall(r"```console\n\$ \.venv/bin/matchpod ([^\n]*)\n(.*?)```", README, re.DOTALL)
+PAGE = (ROOT / "docs" / "replay.md").read_text("utf-8")
+SESSIONS = re.findall(r"```console\n\$ \.venv/bin/matchpod ([^\n]*)\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize(("command", "shown"), SESSIONS)
-def test_session_in_the_readme_matches_the_output(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_on_the_page_matches_the_output(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     arguments, _, pipe = command.partition(" | ")
     done = CliRunner().invoke(create_app(), shlex.split(arguments))
@@ -27,5 +27,5 @@ def test_session_in_the_readme_matches_the_output(command: str, shown: str, monk
     assert printed == shown.split("\n")
 
 
-def test_readme_has_the_expected_sessions() -> None:
+def test_page_has_the_expected_sessions() -> None:
     assert len(SESSIONS) == 3
