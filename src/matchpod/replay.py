@@ -26,7 +26,7 @@ MAX_RECORDING_BYTES = 256 << 20
 """Recorded posts are read into memory as a whole; a match has a few megabytes."""
 
 SURVEY_LINES = 2000
-"""A server log has a known line among its first lines; a file without one is not a log."""
+"""A server log has a known line among its first lines; otherwise the file is not a log."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURVEY_MARKERS = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")

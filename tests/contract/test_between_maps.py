@@ -27,6 +27,7 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.reading.wall import Overview, WallMatch
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
@@ -196,13 +197,15 @@ async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
             db=db, clock=clock, live=live, remote=remote, requests=ActionRequests(db, clock, Audit(db=db, clock=clock))
         ),
         history=History(db=db, live=live, remote=remote),
+        records=MatchRecords(db=db),
         now_ms=clock.now_ms,
     )
     page, overlay = MatchScreen(services, OWNER, series.row.id), OverlayView(services, OWNER, series.row.id)
     await page.changes()
     heading = page.part("heading")
     assert '<b>0</b><span class="muted">:</span><b>0</b>' in heading
-    assert f"de_nuke, map 2 of 3 ({series.won['team1']}:{series.won['team2']})" in heading
+    assert f'<b>{series.won["team1"]}</b><span class="muted">:</span><b>{series.won["team2"]}</b>' in heading
+    assert "de_nuke, map 2 of 3" in heading
     assert page.map_number == 2
     await overlay.changes()
     assert "de_nuke · map 2 of 3 · next map is loading" in overlay.part

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 
 import pytest
 
 from matchpod.core.errors import RateLimitError, UnauthorizedError
+from matchpod.core.requests.audit_query import AuditQuery
 from matchpod.ports import Database, Statement
 from matchpod.service.access import console_sessions as rules
+from matchpod.service.access.actor_names import actor_names
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.access.console_sessions import (
     IDLE_MS,
@@ -20,8 +23,9 @@ from matchpod.service.access.console_sessions import (
     ConsoleSessions,
     ConsoleUser,
 )
-from matchpod.service.access.organizations import Access
-from matchpod.service.identity.principals import NewKey, Role, Scope
+from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.identity.principals import LINK_ROLES, ConsoleRole, NewKey, Principal, Role, Scope
+from matchpod.service.operations.pruning import AUDIT_DAYS, DAY_MS, Retention, prune
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.test_access import START_MS
@@ -59,6 +63,7 @@ class World:
         self.org_id = (await self.access.create_organization("acme")).id
         self.other_id = (await self.access.create_organization("zeta")).id
         self.key = await self.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+        self.owner = Principal(org_id=self.org_id, key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
         await self.db.write([Statement("DELETE FROM audit_log")])
         return self
 
@@ -67,8 +72,8 @@ class World:
         assert found is not None
         return found
 
-    async def log_in(self, org_id: str | None) -> str:
-        token = await self.sessions.create_link(org_id)
+    async def log_in(self, org_id: str | None, *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
+        token = await self.sessions.create_link(org_id, name=name, role=role)
         return (await self.sessions.open_by_link(token, user_agent="a browser")).cookie
 
     async def actions(self, org_id: str | None) -> list[tuple[str, str, str]]:
@@ -93,6 +98,76 @@ async def test_rights_and_actor_of_a_session_follow_from_its_link_or_key(world: 
     assert by_key.actor == world.key.view.id
     operator = await world.user(await world.log_in(None))
     assert (operator.org_id, operator.principal, operator.is_operator) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("role", "may_create", "may_act", "may_connect"),
+    [
+        (Role.OWNER, True, True, True),
+        (Role.ADMIN, True, True, True),
+        (Role.MEMBER, False, False, False),
+        (ConsoleRole.REFEREE, False, True, True),
+        (ConsoleRole.CASTER, False, False, True),
+    ],
+)
+async def test_link_is_for_a_person_and_gives_the_rights_of_a_role(
+    world: World, role: Role | ConsoleRole, *, may_create: bool, may_act: bool, may_connect: bool
+) -> None:
+    user = await world.user(await world.log_in(world.org_id, name="Ann, the 1st", role=role))
+    rights = user.principal
+    assert (user.name, rights is not None and rights.role) == ("Ann, the 1st", role)
+    assert rights is not None
+    assert (rights.may_create, rights.may_act, rights.audience.may_connect) == (may_create, may_act, may_connect)
+    assert rights.audience.sees_creator is may_create
+    (session,) = await world.sessions.list(world.org_id, key_id=rights.key_id)
+    assert (session.name, session.role) == ("Ann, the 1st", None if role is Role.OWNER else role)
+
+
+@databases.on_both
+async def test_person_is_named_for_as_long_as_their_acts_are_recorded(world: World) -> None:
+    user = await world.user(await world.log_in(world.org_id, name="Ann", role=ConsoleRole.REFEREE))
+    operator = await world.user(await world.log_in(None, name="Olga"))
+    await world.sessions.log_out(user)
+    assert operator.name == "Olga"
+    page = await world.audit.list(world.owner, AuditQuery(page_size=10))
+    assert {(one.action, one.actor_name, one.detail) for one in page.items} == {
+        ("link_created", None, "for Ann, as referee"),
+        ("logged_in", "Ann", "with a link, for Ann, as referee"),
+        ("logged_out", "Ann", ""),
+    }
+    assert await actor_names(world.db, [user.session_id, "ses_2"]) == {user.session_id: "Ann", "ses_2": "a link"}
+    keep = Retention(raw_log_days=1, event_days=1)
+    for days, known in ((AUDIT_DAYS, {user.session_id: "Ann"}), (AUDIT_DAYS + 1, {})):
+        await prune(world.db, keep, world.clock.at_ms + days * DAY_MS)
+        assert await world.audit.people([user.session_id]) == known
+
+
+@databases.on_both
+async def test_links_and_sessions_with_a_role_do_not_exist_for_versions_without_roles(world: World) -> None:
+    """They would be those of an owner there."""
+    for role in LINK_ROLES:
+        token = await world.sessions.create_link(world.org_id, name="Ann", role=role)
+        as_before = hashlib.sha256(token.encode()).hexdigest()
+        links = await world.db.read("SELECT token_hash FROM console_links")
+        assert (links == [(as_before,)]) is (role is Role.OWNER), role
+        opened = await world.sessions.open_by_link(token, user_agent="")
+        as_before = hashlib.sha256(opened.cookie.encode()).hexdigest()
+        found = await world.db.read("SELECT id FROM console_sessions WHERE token_hash = :hash", {"hash": as_before})
+        assert (found == [(opened.session_id,)]) is (role is Role.OWNER), role
+        assert await world.sessions.find(opened.cookie) is not None
+
+
+async def test_role_of_a_later_version_gives_no_rights(world: World) -> None:
+    cookie = await world.log_in(world.org_id, role=ConsoleRole.CASTER)
+    await world.db.write([Statement("UPDATE console_sessions SET role = 'judge'")])
+    assert await world.sessions.find(cookie) is None
+
+
+@pytest.mark.parametrize("name", [" ", "x" * 65, " Ann", "A\nnn", "\u202eAnn"])
+async def test_name_that_cannot_be_shown_is_rejected(world: World, name: str) -> None:
+    with pytest.raises(AccessError, match="The name of a person must"):
+        await world.sessions.create_link(world.org_id, name=name)
+    assert await world.db.read("SELECT token_hash FROM console_links") == []
 
 
 async def test_link_works_once_and_for_five_minutes(world: World) -> None:
@@ -168,6 +243,22 @@ async def test_own_session_and_others_of_the_same_organization_can_be_ended(worl
     await world.sessions.log_out(user)
     assert await world.sessions.list(world.org_id) == []
     assert len(await world.sessions.list(world.other_id)) == 1
+
+
+@databases.on_both
+async def test_other_sessions_of_the_organization_or_of_the_key_are_ended(world: World) -> None:
+    user = await world.user(await world.log_in(world.org_id))
+    linked = [await world.log_in(world.org_id), await world.log_in(world.other_id), await world.log_in(None)]
+    keys = [(await world.sessions.open_by_key(world.key.text, user_agent="")).cookie for _ in range(2)]
+    member = await world.user(keys[0])
+    assert await world.sessions.end_others(member, key_id=world.key.view.id) == 1
+    assert [await world.sessions.find(cookie) is not None for cookie in keys] == [True, False]
+    assert await world.sessions.end_others(user) == 2
+    assert [await world.sessions.find(cookie) is not None for cookie in linked] == [False, True, True]
+    before = await world.actions(world.org_id)
+    assert await world.sessions.end_others(user) == 0
+    assert await world.actions(world.org_id) == before
+    assert before[0] == ("other_sessions_ended", user.session_id, "")
 
 
 @databases.on_both
@@ -275,8 +366,9 @@ async def test_no_log_in_is_without_an_entry(world: World) -> None:
 
 
 @databases.on_both
-async def test_secrets_are_not_stored_or_shown(world: World) -> None:
-    token = await world.sessions.create_link(world.org_id)
+@pytest.mark.parametrize("role", [Role.OWNER, ConsoleRole.CASTER])
+async def test_secrets_are_not_stored_or_shown(world: World, role: Role | ConsoleRole) -> None:
+    token = await world.sessions.create_link(world.org_id, role=role)
     links = await world.db.read("SELECT * FROM console_links")
     opened = await world.sessions.open_by_link(token, user_agent="")
     stored = [

@@ -62,10 +62,10 @@ async def test_tokens_of_a_match_end_together(world: World) -> None:
     assert [act for act in await world.acts() if act[0] == "overlays_ended"] == [("overlays_ended", "key_1", "srv_1")]
 
 
-async def test_overlays_need_the_rights_to_create_matches(world: World) -> None:
+async def test_overlays_need_the_rights_to_act(world: World) -> None:
     for principal in (MEMBER, READER):
         for act in (world.overlays.create, world.overlays.end):
-            with pytest.raises(ForbiddenError, match="rights to create matches"):
+            with pytest.raises(ForbiddenError, match="rights to act on matches"):
                 await act(principal, "srv_1")
     assert await world.acts() == []
 

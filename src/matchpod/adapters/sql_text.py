@@ -1,7 +1,7 @@
 """Translate our portable SQL for PostgreSQL.
 
-Statements are written with `:name` parameters and the type BLOB; PostgreSQL numbers its parameters and calls the type
-BYTEA. Quoted text and comments are kept; nothing else is rewritten.
+Statements are written with `:name` parameters and the type BLOB; PostgreSQL numbers its parameters, calls the type
+BYTEA, and has no tables WITHOUT ROWID. Quoted text and comments are kept; nothing else is rewritten.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _PIECE = re.compile(
       (?P<kept>'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | ::)
     | :(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<bytes>\bBLOB\b)
+    | (?P<rowid>\bWITHOUT[ ]ROWID\b)
     | (?P<rows>\bRETURNING\b)
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -43,6 +44,8 @@ def number_parameters(sql: str) -> NumberedSql:
             return f"${names.index(name) + 1}"
         if piece["bytes"]:
             return "BYTEA"
+        if piece["rowid"]:
+            return ""
         if piece["rows"]:
             returns_rows = True
         return piece[0]

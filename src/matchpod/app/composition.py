@@ -254,7 +254,7 @@ def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChec
 def _compose_web(
     services: Services, console: ConsoleDeps, settings: Settings
 ) -> tuple[Application, Application | None]:
-    """Return the application, and the one for the port for probes and metrics if there is such a port."""
+    """Return the application and, if probes and metrics have a port of their own, the application of that port."""
     metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
     build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()

@@ -26,7 +26,7 @@ LISTENER: Final = "http://127.0.0.1:9000/"
 """The default address of `matchpod listen`."""
 
 MIN_DIFFERENT_CHARACTERS: Final = 12
-"""A random key has about 30 different characters; one with fewer than these was typed by hand, and can be guessed."""
+"""A random key has about 30 different characters; with fewer than these it was typed by hand, and can be guessed."""
 
 _MAX_FILE_BYTES: Final = 1_000
 """Bytes read from the file with the first key, more than it needs."""
@@ -84,7 +84,7 @@ async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_u
 
 
 async def another_key_text(access: Access, *, command: str, has_console: bool) -> str:
-    """Return how to get a key, and a link to the console, if the first ones were shown at an earlier start."""
+    """Return how to get a key and a link to the console if an earlier start has shown the first ones."""
     names = [organization.name for organization in await access.organizations()]
     name = ORGANIZATION if ORGANIZATION in names else names[0]
     option = f"--org {shlex.quote(name)}"

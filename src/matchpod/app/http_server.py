@@ -101,7 +101,7 @@ class HttpServer:
         asyncio.get_running_loop().add_reader(bound, self._accept, bound)
 
     def _accept(self, bound: socket.socket) -> None:
-        """Accept the connections that are waiting; those for which there is no place are closed at once."""
+        """Accept the connections that are waiting; connections beyond the limit are closed at once."""
         for _ in range(ACCEPTED_AT_ONCE):
             try:
                 client, (host, *_) = bound.accept()

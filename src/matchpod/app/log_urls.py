@@ -34,7 +34,7 @@ class _Place(Enum):
 
 
 def unreachable_log_urls(settings: Settings, base: str) -> Sequence[str]:
-    """Return a sentence for each such region; `base` is the URL for regions without one of their own."""
+    """Return a sentence for each such region; `base` is the URL for regions that set none."""
     urls = settings.log_urls
     found = ((region, urls.get(region.code, base)) for region in settings.regions)
     return [

@@ -181,7 +181,7 @@ class _LoopWatch:
             self._on_stall(stalled_s)
 
     def _report_failure(self) -> None:
-        """Log the current error, unless one was logged before or the loop is closed."""
+        """Log the current error, unless an error was logged before or the loop is closed."""
         if not self._has_failed and not self._loop.is_closed():
             self._has_failed = True
             with suppress(Exception):

@@ -106,5 +106,5 @@ class RegionMeter(ClusterMeter):
         self._confirmed_s = self._monotonic()
 
     def update(self) -> None:
-        """Set the age of the watch; of one that never worked, since the start."""
+        """Set the age of the watch; if it never worked, since the start."""
         self._metrics.watch_age_s.set(self._monotonic() - self._confirmed_s, self._region)

@@ -57,7 +57,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def open_resources(settings: Settings) -> Resources:
-    """Open the resources; raise ResourcesError if one cannot be opened."""
+    """Open the resources; raise ResourcesError if that fails."""
     make_folder(settings.data_dir)
     _check_database_user(settings)
     vault = _open_vault(settings)

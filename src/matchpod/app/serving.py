@@ -139,7 +139,7 @@ def run_service(
 
 
 def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
-    """Return the limits of HTTP connections: those in the settings, as far as the limit on open files allows them."""
+    """Return the limits on HTTP connections: the settings, reduced to what the limit on open files allows."""
     servers_count = sum(region.fleet.capacity for region in settings.regions)
     attempts = max_attempts(open_files)
     sent = attempts + min(MAX_PLACES, attempts)  # callbacks, and what webhooks send
@@ -237,7 +237,7 @@ def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[No
 async def _bind_ports(
     settings: Settings, stack: AsyncExitStack
 ) -> tuple[socket.socket, socket.socket | None, socket.socket | None]:
-    """Bind the port of the service, and those for probes and metrics and for uploads, if there are any."""
+    """Bind the port of the service and, if configured, the ports for probes and metrics and for uploads."""
 
     def bind_if_set(port: int | None) -> socket.socket | None:
         return None if port is None else stack.enter_context(bind(settings.host, port))
@@ -348,7 +348,7 @@ class ServiceProcess:
         return self._service.readiness.read_only is None
 
     def _jobs(self, also: Job | None) -> dict[str, Job]:
-        """The parts besides HTTP. Those that act on matches, servers, callbacks or old rows only if this one drives."""
+        """The parts besides HTTP. Those that act on matches, callbacks or old rows run only if this process drives."""
         upkeep = self._service.upkeep
         jobs: dict[str, Job] = {"clocks": upkeep.run_clock_checks, "garbage": run_collections}
         if self._notifier.watchdog_s:
@@ -362,6 +362,7 @@ class ServiceProcess:
                 "attention": self._service.webhooks.attention.run,
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
+                "search index": upkeep.run_indexing,
                 REGION_CHECKS: self._service.region_checks.run,
             }
             if self._uploads is not None:
@@ -436,7 +437,7 @@ def _log_crashed(crashed: set[asyncio.Task[None]]) -> None:
 
 @contextmanager
 def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """Call `on_first` on the first stop signal; the second one ends the process at once by its default action."""
+    """Call `on_first` on the first stop signal; a second signal ends the process at once by its default action."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -499,7 +500,7 @@ def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | N
 
 
 def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, tuple[str, int] | None]]:
-    """Open the record of this process, and return those of dead ones."""
+    """Open the record of this process, and return the records of dead processes."""
     folder = resources.settings.data_dir
     try:
         return BegunEntryFile(folder), records_of_dead_processes(folder)

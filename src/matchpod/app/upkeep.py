@@ -16,6 +16,7 @@ from matchpod.core.demos import DemoState
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import DatabaseUnavailableError, DemoStorage
 from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.history.search_index import PER_TURN, index_some
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention, prune, prune_demos
 from matchpod.service.operations.readiness import Readiness
@@ -30,6 +31,9 @@ CLOCK_S: Final = 60.0
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
 """Delay of the first sweep after a start, so that it does not slow down the matches that are being resumed."""
+INDEX_S: Final = 1.0
+"""Pause before matches are looked for that the search does not find yet; shorter while there are many."""
+INDEX_PAUSE_S: Final = 0.1
 RETRY_S: Final = 10 * 60.0
 """Pause after a failed sweep; the database may have been unavailable."""
 
@@ -41,6 +45,7 @@ class UpkeepIntervals(msgspec.Struct, frozen=True, kw_only=True):
 
     gauge_s: float = GAUGE_S
     clock_s: float = CLOCK_S
+    index_s: float = INDEX_S
     sweep_s: float = SWEEP_S
     first_sweep_s: float = FIRST_SWEEP_S
     retry_s: float = RETRY_S
@@ -105,6 +110,21 @@ class Upkeep:
                 _log.exception("clock comparison failed")
             await asyncio.sleep(self._intervals.clock_s)
 
+    async def run_indexing(self) -> None:
+        """Store the words that new and ended matches are found by, and those of earlier versions, until cancelled."""
+        while True:
+            wait_s = self._intervals.index_s
+            try:
+                if await index_some(self._db) == PER_TURN:
+                    wait_s = min(INDEX_PAUSE_S, wait_s)
+            except DatabaseUnavailableError:
+                pass  # the supervisor logs it already
+            except Exception:  # noqa: BLE001 - the loop must survive
+                self._metrics.crashes.inc("search")
+                _log.exception("storing words of matches failed")
+                wait_s = self._intervals.retry_s
+            await asyncio.sleep(wait_s)
+
     async def run_sweeps(self) -> None:
         """Delete old entries once a day, until cancelled."""
         wait_s = self._intervals.first_sweep_s
@@ -157,7 +177,7 @@ class Upkeep:
         metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
-        """Give up demos that are overdue, and those whose upload process is gone, and count the others."""
+        """Give up demos that are overdue or whose upload process is gone, and count the others."""
         if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
             _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
         none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}

@@ -26,13 +26,13 @@ SILENT_S: Final = 60.0
 """A process that reports nothing for this time hangs: it reports every five seconds."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
-"""Pause before a process is started that keeps ending; after one that worked for longer, it is short again."""
+"""Pause before a process that keeps ending is started again; it is short again after a longer run."""
 
 _log = logging.getLogger(__name__)
 
 
 class UploadProcess:
-    """The process that receives demos on a socket, as long as this one runs."""
+    """The child process that receives demos on a socket while this process runs."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class UploadProcess:
             await asyncio.sleep(pause_s)
 
     async def stop(self, drain_s: float) -> None:
-        """Stop accepting uploads, and stop the process, which gives those in progress a moment to end."""
+        """Stop accepting uploads, and stop the process, which gives uploads in progress a moment to end."""
         self._is_stopping = True
         self._bound.close()  # else it would connect uploads that are never received
         process = self._process
@@ -151,7 +151,7 @@ class UploadProcess:
 
 
 async def _line_of(output: asyncio.StreamReader) -> bytes | None:
-    """Return the next line; None for one that is too long."""
+    """Return the next line; None if it is too long."""
     try:
         return await output.readline()
     except ValueError:

@@ -35,7 +35,7 @@ from matchpod.web.http.connections import Patience
 ALIVE_S: Final = 5.0
 """Pause between two reports."""
 DRAIN_S: Final = 10.0
-"""Time for uploads in progress when the service stops, with its grace period; those that need more are interrupted."""
+"""Time for uploads in progress when the service stops, with its grace period; longer uploads are interrupted."""
 MIN_DRAIN_S: Final = 0.5
 END_S: Final = 3.0
 """Time to record these."""

@@ -41,7 +41,7 @@ def compose_webhooks(
     remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
-    """Build all parts; `sender` has connections of its own, none of which is one of a callback."""
+    """Build all parts; `sender` has its own connections, which callbacks do not use."""
     db, clock, vault, metrics = resources.db, resources.clock, resources.vault, deps.metrics
     dispatcher = WebhookDispatcher(
         db=db,

@@ -13,12 +13,14 @@ from matchpod.app import Resources
 from matchpod.cli.organizations import NO_ORGANIZATIONS, find_organization, names_text
 from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.cli.terminal import print_note
+from matchpod.core.requests.text_rules import printable
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions, login_url
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.identity.principals import OrganizationView
+from matchpod.service.identity.principals import LINK_ROLES, ConsoleRole, OrganizationView, Role
 from matchpod.settings import Settings
 
+_OWNER = Role.OWNER.value
 IS_OFF = "The console is off. Set MATCHPOD_CONSOLE=on, or remove the setting `console`, and restart the service."
 
 
@@ -30,22 +32,35 @@ def console(
     operator: Annotated[
         bool, typer.Option("--operator", help="Log in as operator, who sees the installation and no organization.")
     ] = False,
+    name: Annotated[
+        str, typer.Option("--name", metavar="PERSON", help="Who the link is for, as sessions and audit log show it.")
+    ] = "",
+    role: Annotated[str, typer.Option("--role", metavar="|".join(LINK_ROLES), help="What the person may do.")] = _OWNER,
 ) -> None:
     """Print a link that opens the console in a browser. It works once, for 5 minutes.
 
-    Without options it is for the only organization. Anyone who has the link can use it: do not share it.
+    Without options it is for an owner of the only organization. Anyone who has the link can use it: give each person
+    their own.
     """
     settings = load_process_settings()
-    if fault := _fault(settings, org, is_operator=operator):
+    if fault := _fault(settings, org, role, is_operator=operator):
         fail(fault, code=2)
-    token, role = run_with_resources(lambda resources: _create_link(resources, org, is_operator=operator))
+    given = next(one for one in LINK_ROLES if one == role)
+    token, shown = run_with_resources(
+        lambda resources: _create_link(resources, org, name.strip(), given, is_operator=operator)
+    )
     typer.echo(login_url(settings.ingest_base(), token))
-    print_note(f"open this link in a browser to log in as {role}; it works once, for 5 minutes")
+    person = f" ({name.strip()})" if name.strip() else ""
+    print_note(f"open this link in a browser to log in as {shown}{person}; it works once, for 5 minutes")
 
 
-def _fault(settings: Settings, org: str | None, *, is_operator: bool) -> str | None:
+def _fault(settings: Settings, org: str | None, role: str, *, is_operator: bool) -> str | None:
     if org is not None and is_operator:
         return "Use either --org or --operator, not both."
+    if role not in LINK_ROLES:
+        return f"Unknown role {printable(role)!r}. Known roles: {', '.join(LINK_ROLES)}."
+    if role != _OWNER and is_operator:
+        return "Use either --role or --operator, not both."
     if not settings.console:
         return IS_OFF
     if settings.public_url is None and settings.port == 0:
@@ -55,15 +70,17 @@ def _fault(settings: Settings, org: str | None, *, is_operator: bool) -> str | N
     return None
 
 
-async def _create_link(resources: Resources, org: str | None, *, is_operator: bool) -> tuple[str, str]:
+async def _create_link(
+    resources: Resources, org: str | None, name: str, role: Role | ConsoleRole, *, is_operator: bool
+) -> tuple[str, str]:
     """Create a link; return its token and the role that it gives."""
     access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
     audit = Audit(db=resources.db, clock=resources.clock)
     sessions = ConsoleSessions(db=resources.db, clock=resources.clock, access=access, audit=audit)
     if is_operator:
-        return await sessions.create_link(None), "operator"
+        return await sessions.create_link(None, name=name), "operator"
     chosen = await (_only_organization(access) if org is None else find_organization(access, org))
-    return await sessions.create_link(chosen.id), f"owner of {chosen.name}"
+    return await sessions.create_link(chosen.id, name=name, role=role), f"{role} of {chosen.name}"
 
 
 async def _only_organization(access: Access) -> OrganizationView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -17,6 +18,25 @@ _PAGES: Final = {
     Target.KEY: "/console/access#",
     Target.REGION: "/console/regions#",
 }
+_BROWSERS: Final = tuple(
+    (name, re.compile(rf"\b{mark}/([0-9]{{1,4}})"))
+    for name, mark in (
+        ("Edge", "Edg(?:A|iOS)?"),
+        ("Opera", "OPR"),
+        ("Firefox", "(?:Firefox|FxiOS)"),
+        ("Chrome", "(?:HeadlessChrome|Chrome|CriOS)"),
+        ("Safari", "Version(?=.*Safari)"),
+    )
+)
+"""Browsers, each before those whose name it also has in its user agent."""
+_SYSTEMS: Final = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
 _ACTIONS: Final[Mapping[str, Action]] = {action.value: action for action in Action}
 
 
@@ -25,7 +45,10 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
 
     item: AuditItem
     who: str
-    """What the session was begun with, the key of a program, or the command line; empty if it is not known."""
+    """The person, what their session was begun with, the key of a program, or the command line.
+
+    Empty if it is not known.
+    """
     session_id: str
     """Empty for the command line, and for programs that use a key."""
     what: str
@@ -35,13 +58,20 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit_lines(
-    items: Iterable[AuditItem], *, log_ins: Mapping[str, str], key_names: Mapping[str, str]
+    items: Iterable[AuditItem],
+    *,
+    log_ins: Mapping[str, str],
+    key_names: Mapping[str, str],
+    people: Mapping[str, str],
 ) -> list[AuditLine]:
-    """Return acts as lines; `log_ins` says how each session was begun, `key_names` how keys are called."""
+    """Return acts as lines; `log_ins` says how each session was begun, `key_names` how keys are called.
+
+    `people` has the names of those whose sessions were begun with a link for them.
+    """
     return [
         AuditLine(
             item=item,
-            who=_who(item, log_ins, key_names),
+            who=people.get(item.actor) or _who(item, log_ins, key_names),
             session_id=item.actor if is_session(item.actor) else "",
             what=_ACTIONS[item.action].words if item.action in _ACTIONS else item.action.replace("_", " "),
             address=_address(item),
@@ -60,6 +90,13 @@ def session_words(begun: str, key_names: Mapping[str, str]) -> str:
     """Return what a session was begun with: `a link`, or the name of a key; `begun` is the detail of its log-in."""
     what = begun_with(begun)
     return key_names.get(what, what)
+
+
+def browser_words(user_agent: str) -> str:
+    """Return the browser and the system that a user agent names: `Firefox 145, Linux`; itself if it names none."""
+    browser = next(((name, found[1]) for name, mark in _BROWSERS if (found := mark.search(user_agent))), None)
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
+    return user_agent if browser is None else f"{' '.join(browser)}{', ' if system else ''}{system}"
 
 
 def _who(item: AuditItem, log_ins: Mapping[str, str], key_names: Mapping[str, str]) -> str:

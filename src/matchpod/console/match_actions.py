@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from matchpod.console.notices import NOTICES
-from matchpod.console.visit import Visit
+from matchpod.console.visit import Visit, Who
 from matchpod.core.errors import ServerNotRunningError
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.service.access.audit import Action
+from matchpod.service.identity.principals import Principal
 from matchpod.service.reading.match_details import MatchDetail
 
 ACTION_NOTICES: Final[Mapping[str, str]] = {
@@ -49,13 +50,15 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     notice: str = ""
     """The word of the notice after it; empty for one that reveals a secret."""
+    who: Who = Who.REFEREE
     is_allowed: Callable[[MatchDetail], bool]
     perform: Callable[[Visit, MatchDetail], Awaitable[object]]
     """Returns what is `Revealed`, or anything else."""
 
 
-def allowed_actions(match: MatchDetail) -> list[MatchAction]:
-    return [action for action in ACTIONS if action.is_allowed(match)]
+def allowed_actions(match: MatchDetail, principal: Principal) -> list[MatchAction]:
+    """Return what the match allows, of what the principal may do."""
+    return [one for one in ACTIONS if one.is_allowed(match) and (one.who is Who.REFEREE or principal.may_create)]
 
 
 async def _reveal(visit: Visit, match: MatchDetail) -> Revealed:
@@ -90,6 +93,7 @@ ACTIONS: Final = (
         button="Cancel the match",
         kind="danger",
         notice="canceled",
+        who=Who.MANAGER,
         is_allowed=lambda match: not match.has_ended,
         perform=lambda visit, match: visit.deps.services.matches.cancel(visit.principal, match.server_id),
     ),
@@ -108,6 +112,7 @@ ACTIONS: Final = (
         what="Shows the password of the server's console once. Anyone with this password controls the server."
         " Showing it is recorded in the audit log.",
         button="Show the password",
+        who=Who.MANAGER,
         is_allowed=lambda match: match.progress is not None,
         perform=_reveal,
     ),
@@ -117,6 +122,7 @@ ACTIONS: Final = (
         what="Then there is no ruling, and what was played counts. A ruling that it had replaced does not count again.",
         button="Withdraw the ruling",
         notice="ruling-withdrawn",
+        who=Who.MANAGER,
         is_allowed=lambda match: match.ruling is not None,
         perform=lambda visit, match: visit.deps.services.rulings.withdraw(visit.principal, match.server_id),
     ),

@@ -8,11 +8,14 @@ from typing import Final
 import msgspec
 
 from cs2_protocol.game import Side, Team
+from matchpod.console.requested_actions import role_words
 from matchpod.core.model import MatchType
+from matchpod.core.views.match_progress import Guest
 from matchpod.core.views.progress import PlayerState, RosterPlayer
 from matchpod.core.views.result_shapes import StoredPlayer
 
 Names = tuple[str, str]
+GUESTS: Final = "Casters and coaches"
 _UNKNOWN: Final = "–"
 _NOBODY: Final = StoredPlayer()
 
@@ -86,6 +89,8 @@ class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True):
     state: PlayerState | None = None
     since: str | None = None
     is_listed: bool = False
+    role: str = ""
+    """What a listed person does who does not play, in words."""
     has_won: bool = False
 
     @property
@@ -129,34 +134,34 @@ def live_board(
     *,
     side: Side | None,
     is_known: bool,
+    guests: Sequence[Guest] = (),
 ) -> Board:
-    """Return the listed players with their numbers so far, then others who have some; `side` is that of team1."""
+    """Return the listed players with their numbers so far, others who have some, and the guests.
+
+    `side` is that of team1.
+    """
     columns = _columns(match_type, is_live=True)
-    listed = {player.steam_id for player in roster}
+    listed = {player.steam_id for player in roster} | {guest.steam_id for guest in guests}
     teams: dict[Team | None, list[BoardPlayer]] = {Team.TEAM1: [], Team.TEAM2: [], None: []}
     for player in roster:
-        teams[player.team].append(
-            BoardPlayer(
-                steam_id=player.steam_id,
-                name=player.name or "",
-                cells=_cells(columns, numbers.get(player.steam_id, _NOBODY)),
-                state=player.state,
-                since=player.since,
-                is_listed=True,
-            )
-        )
+        cells = _cells(columns, numbers.get(player.steam_id, _NOBODY))
+        teams[player.team].append(_listed(player, cells))
     for steam_id, found in numbers.items():
         if steam_id not in listed:
             teams[found.team].append(BoardPlayer(steam_id=steam_id, name=found.name, cells=_cells(columns, found)))
+    watching = BoardTeam(team=None, name=GUESTS, players=tuple(_guest(one, names, len(columns)) for one in guests))
     sides = {Team.TEAM1: side, Team.TEAM2: side and side.other, None: None}
     return Board(
         heads=_heads(columns),
-        teams=tuple(
-            BoardTeam(team=team, name=_name(team, names), side=sides[team], players=tuple(players))
-            for team, players in teams.items()
-            if players
+        teams=(
+            *(
+                BoardTeam(team=team, name=_name(team, names), side=sides[team], players=tuple(players))
+                for team, players in teams.items()
+                if players
+            ),
+            *([watching] if guests else []),
         ),
-        is_live=bool(roster),
+        is_live=bool(roster or guests),
         is_known=is_known,
     )
 
@@ -188,6 +193,24 @@ def final_board(
             for team, found in teams
             if found
         ),
+    )
+
+
+def _listed(player: RosterPlayer, cells: tuple[str, ...]) -> BoardPlayer:
+    name, state = player.name or "", player.state
+    return BoardPlayer(
+        steam_id=player.steam_id, name=name, cells=cells, state=state, since=player.since, is_listed=True
+    )
+
+
+def _guest(guest: Guest, names: Names, columns: int) -> BoardPlayer:
+    return BoardPlayer(
+        steam_id=guest.steam_id,
+        name=guest.name,
+        cells=("",) * columns,
+        state=PlayerState.CONNECTED if guest.is_here else PlayerState.LEFT,
+        is_listed=True,
+        role=role_words(guest.role, names),
     )
 
 

@@ -44,7 +44,7 @@ _NESTED: Final = {
     table.MAPS_WON.name: tuple(table.MAPS_GIVEN.values()),
 }
 """Objects whose fields are on the page one by one, under the names of both."""
-_ROSTER_HELP: Final = f"One player per line: {FORMATS}."
+_ROSTER_HELP: Final = f"One or more players per line, as {FORMATS}. Names beside them are ignored."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _MAX_NUMBER_CHARS: Final = 20

@@ -19,11 +19,10 @@ from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.charts.score_race import score_race
 from matchpod.console.feed import read_items
 from matchpod.console.match_board import Board, final_board
-from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
+from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, deathmatch_winners, team_names
 from matchpod.console.match_wording import DEMO_REASONS
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
-from matchpod.core.model import MatchType
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.progress import expected_roster
 from matchpod.core.views.result_shapes import StoredDetection
@@ -38,8 +37,6 @@ from matchpod.service.reading.match_lists import MatchMap
 class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
     detail: MapDetail
     board: Board
-    winner: str
-    """The name of the player who won; empty in modes with teams."""
     charts: list[tuple[str, Markup]]
 
 
@@ -63,15 +60,7 @@ class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     presence: Markup = Markup()
 
 
-class _Winners(msgspec.Struct, frozen=True, rename="camel"):
-    """Who won a deathmatch, as in its result."""
-
-    winner_steam_id: str | None = None
-    winner_team: str | None = None
-
-
 _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetection, ...])
-_WINNERS: Final = StoredReader[_Winners](_Winners)
 
 
 async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResult:
@@ -106,7 +95,8 @@ async def map_result(
     detail = await history.map(principal, played.id)
     rounds = ROUNDS.read((await history.rounds(principal, played.id)).rounds)
     players = PLAYERS.read(detail.players)
-    winner = await _winner_of(visit, match, played)
+    winners = await deathmatch_winners(visit.deps.services.records, principal, match)
+    winner = played.winner or winners.winner_team or winners.winner_steam_id
     charts = []
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))
@@ -114,17 +104,8 @@ async def map_result(
     return ShownMap(
         detail=detail,
         board=final_board(players, match.settings.match_type, names, winner=winner),
-        winner=next((player.name or player.steam_id for player in players if player.steam_id == winner), ""),
         charts=charts,
     )
-
-
-async def _winner_of(visit: Visit, match: MatchDetail, played: MatchMap) -> str | None:
-    """Return the team that won a map, or the id of the player who won a deathmatch."""
-    if match.settings.match_type is not MatchType.DEATHMATCH or not match.has_result:
-        return played.winner
-    found = _WINNERS.read(await visit.deps.services.records.result(visit.principal, match.server_id))
-    return found.winner_team or found.winner_steam_id
 
 
 async def _demos(visit: Visit, detail: MapDetail) -> list[ShownDemo]:

@@ -22,7 +22,7 @@ from matchpod.console.match_wording import announced
 from matchpod.console.page_updates import added, swapped
 from matchpod.console.rendering import fragment, macro
 from matchpod.console.requested_actions import MAX_LINES as MAX_ACTION_LINES
-from matchpod.console.requested_actions import OF_A_ROW, ActionForm, Choices, action_forms, action_lines
+from matchpod.console.requested_actions import OF_A_ROW, ActionForm, Choices, action_forms, action_lines, role_words
 from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
@@ -48,6 +48,7 @@ from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetail, MatchDetails
 from matchpod.service.reading.match_head import ServerView
 from matchpod.service.reading.match_lists import MatchMap
+from matchpod.service.reading.match_records import MatchRecords
 
 PARTS: Final = "match_parts.html"
 ACTION_PARTS: Final = "action_parts.html"
@@ -71,6 +72,7 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     matches: Matches
     actions: Actions
     history: History
+    records: MatchRecords
     now_ms: Callable[[], int]
 
 
@@ -81,8 +83,19 @@ def match_services(deps: ConsoleDeps) -> MatchServices:
         matches=services.matches,
         actions=services.actions,
         history=services.history,
+        records=services.records,
         now_ms=deps.now_ms,
     )
+
+
+class DeathmatchWinners(msgspec.Struct, frozen=True, rename="camel"):
+    """Who won a deathmatch, as in its result: a player, or one of two teams."""
+
+    winner_steam_id: str | None = None
+    winner_team: str | None = None
+
+
+_WINNERS: Final = StoredReader[DeathmatchWinners](DeathmatchWinners)
 
 
 class MatchScreen:
@@ -110,6 +123,8 @@ class MatchScreen:
         self._rounds: tuple[StoredRound, ...] = ()
         self._players: dict[str, StoredPlayer] = {}
         self._connect: str | None = None
+        self._winner_id: str | None = None
+        """The player who won a deathmatch."""
         self._actions_view = MatchActionsView(possible=(), restorable=(), items=())
         self._who: dict[str, str] = {}
         """The names of the keys and sessions that requested actions."""
@@ -128,8 +143,8 @@ class MatchScreen:
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
-        """The form of each action; none for members, and of a match whose state is not known."""
-        if not self._principal.may_create:
+        """The form of each action; none for those who may only read, and of a match whose state is not known."""
+        if not self._principal.may_act:
             return ()
         people = _choices(self.match, self._roster(self.match))
         return action_forms(self._actions_view, self.match.settings, team_names(self.match), people)
@@ -165,6 +180,8 @@ class MatchScreen:
             self._map_id = map_id
             del self._items[before[2] :]
             raise
+        if match.has_ended and self._winner_id is None:
+            self._winner_id = (await deathmatch_winners(services.records, self._principal, match)).winner_steam_id
         self._match = match
         self._leads += tuple(item.detection for _, item in new if isinstance(item, AntiCheatItem))
         parts = self._render(match)
@@ -234,7 +251,9 @@ class MatchScreen:
             "ended": self._part("ended", news),
             "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
-            "heading": self._part("heading", replace(shown, attention=()), team_names(match), shown_scores(match)),
+            "heading": self._part(
+                "heading", replace(shown, attention=()), team_names(match), shown_scores(match), self._winner
+            ),
             "leads": self._part("leads", () if match.has_ended else self._leads),  # then the result has them
             "tabs": self._part("tabs", match.server_id, match.maps, self.map_number, match.has_ended, is_scored),
             "heard": self._part("heard", heard_ms),
@@ -277,26 +296,27 @@ class MatchScreen:
             team_names(match),
             side=None if progress is None else progress.team1_side,
             is_known=progress is not None,
+            guests=() if progress is None else progress.guests,
         )
 
     def _may_say(self) -> bool:
         possible = self._actions_view.possible
-        return self._principal.may_create and any(one.possible for one in possible if one.type is ActionType.SAY)
+        return self._principal.may_act and any(one.possible for one in possible if one.type is ActionType.SAY)
 
     def _row_actions(self) -> tuple[ActionType, ...]:
         """The actions that are possible now on a player whom people choose from the table."""
-        if not self._principal.may_create:
+        if not self._principal.may_act:
             return ()
         return tuple(one.type for one in self._actions_view.possible if one.possible and one.type in OF_A_ROW)
 
     def _actions(self, match: MatchDetail) -> bytes:
         connect = None if match.has_ended else self._connect
-        may_act = self._principal.may_create
-        choices = allowed_actions(match) if may_act else []
+        may_connect = self._principal.audience.may_connect
+        choices = allowed_actions(match, self._principal) if self._principal.may_act else []
         about = team_names(match), score_of(match)
         values = (match.server_id, match.has_ended, about, choices, connect)
         return self._unless_same(
-            "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_act)
+            "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_connect)
         )
 
     def _act(self, match: MatchDetail) -> bytes:
@@ -318,6 +338,11 @@ class MatchScreen:
             (lines, len(items)),
             lambda: fragment(ACTION_PARTS, "requested", lines, len(items)),
         )
+
+    @property
+    def _winner(self) -> str:
+        """What the player is called who won a deathmatch; empty if that is not known."""
+        return "" if self._winner_id is None else self._names.get(self._winner_id) or self._winner_id
 
     @property
     def _names(self) -> dict[str, str]:
@@ -369,6 +394,13 @@ class MatchScreen:
         return None
 
 
+async def deathmatch_winners(records: MatchRecords, principal: Principal, match: MatchDetail) -> DeathmatchWinners:
+    """Return who won a deathmatch that has a result; empty for other modes, whose maps say it."""
+    if match.settings.match_type is not MatchType.DEATHMATCH or not match.has_result:
+        return DeathmatchWinners()
+    return _WINNERS.read(await records.result(principal, match.server_id))
+
+
 def connect_line(server: ServerView) -> str | None:
     """Return the console command with which players connect, as far as the API gives it to the same key.
 
@@ -387,7 +419,7 @@ def team_names(match: MatchDetail) -> tuple[str, str]:
 
 
 def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
-    """Return the listed players as choices: each with their team, and whether they are on the server."""
+    """Return the listed people as choices: players with their team and whether they are on the server, then guests."""
     names = dict(zip(Team, team_names(match), strict=True))
     found = []
     for player in roster:
@@ -395,6 +427,8 @@ def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
         if player.state is not PlayerState.CONNECTED:
             words.append("not on the server")
         found.append((player.steam_id, ", ".join(words)))
+    for guest in () if match.progress is None else match.progress.guests:
+        found.append((guest.steam_id, f"{guest.name or guest.steam_id}, {role_words(guest.role, team_names(match))}"))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 from matchpod.core.demos import MissingReason
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import Winner
+from matchpod.core.requests.match_list_query import ListedOutcome
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
@@ -25,6 +26,11 @@ STATUSES: Final[Mapping[ServerStatus, str]] = {
     ServerStatus.RUNNING: "running",
     ServerStatus.STOPPED: "finished or canceled",
     ServerStatus.FAILED: "failed",
+}
+OUTCOMES: Final[Mapping[ListedOutcome, str]] = {
+    ListedOutcome.FINISHED: "finished",
+    ListedOutcome.CANCELED: "canceled",
+    ListedOutcome.FAILED: "failed",
 }
 PHASES: Final[Mapping[PublicPhase, str]] = {
     PublicPhase.ALLOCATING: "getting a server",

@@ -32,8 +32,16 @@ NOTICES: Final = {
     "sent": "{callbacks} being sent again. None remains.",
     "sent-some": "{callbacks} being sent again. More remain: the form below begins where this request ended.",
     "created": "The match was created.",
+    "matches-created": "{matches} created.",
+    "selection-canceled": "{matches} canceled.",
+    "selection-not-canceled": "Nothing was canceled: these matches have ended.",
+    "selection-redelivered": "{callbacks} being sent again.",
+    "selection-not-redelivered": "No callback was sent: these matches have none that was tried.",
+    "nothing-selected": "No match was selected.",
     "logged-out": "You are logged out.",
     "session-ended": "The session has ended.",
+    "other-sessions-ended": "All other sessions have ended.",
+    "no-sessions-ended": "There was no other session to end.",
     "key-revoked": "The key is revoked. Its sessions have ended too.",
     "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
     "region-checking": "The servers of the region are being checked. Servers with a match are left alone.",
@@ -66,7 +74,9 @@ def read_notice(origins: OriginRules, call: Call, texts: Mapping[str, str] = NOT
     if found is None or found["path"] != call.scope["path"] or found["word"] not in texts:
         return Notice()
     number = int(found["number"])
-    text = texts[found["word"]].format(callbacks="1 callback is" if number == 1 else f"{number} callbacks are")
+    callbacks = "1 callback is" if number == 1 else f"{number} callbacks are"
+    matches = "1 match was" if number == 1 else f"{number} matches were"
+    text = texts[found["word"]].format(callbacks=callbacks, matches=matches)
     return Notice(text, (_header(origins, "", max_age_s=0),))
 
 

@@ -25,7 +25,8 @@ POLICY = (
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not no-referrer, with which forms have `Origin: null`: over HTTP in a local network, browsers send nothing else.
+    (b"referrer-policy", b"strict-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 )
@@ -40,6 +41,7 @@ ASSETS: Mapping[str, bytes] = {
     "stream.js": b"text/javascript; charset=utf-8",
     "morph.js": b"text/javascript; charset=utf-8",
     "live.js": b"text/javascript; charset=utf-8",
+    "keys.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
 

@@ -1,8 +1,9 @@
-"""Read players from pasted text: one SteamID or profile URL per line."""
+"""Read players from pasted text: SteamIDs and profile URLs, with names beside them, as in lists and spreadsheets."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -14,12 +15,22 @@ FORMATS: Final = (
     "SteamID64 (7656119…), profile URL (https://steamcommunity.com/profiles/7656119…), [U:1:N] or STEAM_0:Y:Z"
 )
 
+_SEPARATORS: Final = re.compile(r"[\s,;|]+")
+_QUOTES: Final = "\"'<>()"
 _PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com/profiles/([^/?#]+)/?(?:[?#].*)?", re.I)
 _NAMED_PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com/id/.+", re.I)
+_LIKE_AN_ID: Final = re.compile(
+    r"7656[0-9]{6,}|[0-9]{15,}|\[?U:[0-9]|STEAM_[0-9]|.*steamcommunity\.com/profiles/", re.I
+)
+"""Texts that are meant as an id: what is wrong with them must not pass for a name."""
+_HEADINGS: Final = frozenset({
+    "#", "id", "ids", "steam", "steamid", "steamids", "steamid64", "steam64", "steam_id", "name", "names", "nick",
+    "nickname", "player", "players", "profile", "url", "team", "role", "captain",
+})  # fmt: skip
 
 
 class ListedPlayer(msgspec.Struct, frozen=True):
-    """One line of a roster. `player` is the SteamID64, or the line itself if it cannot be read."""
+    """One player of a roster. `player` is the SteamID64, or the text that cannot be read."""
 
     line: int
     text: str
@@ -27,21 +38,46 @@ class ListedPlayer(msgspec.Struct, frozen=True):
 
     @property
     def fault(self) -> str | None:
-        """Why the line cannot be read; None if it can."""
+        """Why the text cannot be read; None if it can."""
         if to_id64(self.player) is not None:
             return None
         shown = printable(self.text)
         if _NAMED_PROFILE.fullmatch(self.text):
-            return f"line {self.line}: “{shown}” does not contain the SteamID. Use the number of the profile."
+            return (
+                f"line {self.line}: “{shown}” does not contain the SteamID, and names of profiles cannot be looked up"
+                " here. Use the number of the profile, 7656119…"
+            )
         return f"line {self.line}: “{shown}” is not a SteamID. Expected: {FORMATS}."
 
 
 def read_roster(text: str) -> list[ListedPlayer]:
-    """Return the lines of a roster; empty lines are skipped, and commas at the end of a line ignored."""
-    lines = ((number, line.strip().rstrip(",;").strip()) for number, line in enumerate(text.split("\n"), 1))
-    return [ListedPlayer(number, line, _player_of(line)) for number, line in lines if line]
+    """Return the players of a roster, in their order.
+
+    A line may have several, and other cells, such as names, which are ignored. A line without any player is one that
+    cannot be read, unless it is empty or the heading of a table.
+    """
+    players: list[ListedPlayer] = []
+    is_first = True
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.strip().rstrip(",;").strip()
+        if not line:
+            continue
+        found = list(_players_of(number, line))
+        if found or not (is_first and _is_heading(line)):
+            players += found or [ListedPlayer(number, line, line)]
+        is_first = False
+    return players
 
 
-def _player_of(line: str) -> str:
-    profile = _PROFILE.fullmatch(line)
-    return to_id64(profile[1] if profile else line) or line
+def _players_of(number: int, line: str) -> Iterator[ListedPlayer]:
+    for cell in _SEPARATORS.split(line):
+        text = cell.strip(_QUOTES)
+        profile = _PROFILE.fullmatch(text)
+        player = to_id64(profile[1] if profile else text)
+        if player is not None or _LIKE_AN_ID.match(text):
+            yield ListedPlayer(number, text, player or text)
+
+
+def _is_heading(line: str) -> bool:
+    cells = [cell.strip(_QUOTES).lower() for cell in _SEPARATORS.split(line) if cell]
+    return len(cells) > 1 and _HEADINGS.issuperset(cells)

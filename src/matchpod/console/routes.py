@@ -26,18 +26,14 @@ from matchpod.console.pages import (
     operator,
     overlay,
     regions,
+    sheet,
     updates,
     webhooks,
 )
 from matchpod.console.pages.updates import PAGES, SESSION
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import (
-    MANAGER_ONLY,
     MAX_FORM_BYTES,
-    OPERATOR_ONLY,
-    ORGANIZATION_ONLY,
-    OWNER_ONLY,
-    READER_ONLY,
     Visit,
     Who,
 )
@@ -45,7 +41,6 @@ from matchpod.core.errors import ForbiddenError, MatchpodError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.fair_turns import TurnKey
-from matchpod.service.identity.principals import Scope
 from matchpod.web.auth import note_proxy
 from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
 from matchpod.web.errors import error_headers
@@ -106,28 +101,33 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     OpenRoute("POST", "/console/login/{token}", login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall, query=("search", "group"), menu="Live"),
-    Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
+    Route("POST", "/console/acknowledge", Who.REFEREE, live.acknowledge),
     Route("GET", "/console/stream", Who.PERSON, updates.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round", "map", "act", "player", "as")),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("GET", "/console/maps/{mapId}/demo", Who.MEMBER, match.demo, query=None),
     Route("POST", "/console/matches/{serverId}/ruling", Who.MANAGER, match.rule),
-    Route("POST", "/console/matches/{serverId}/actions", Who.MANAGER, match.request_action),
+    Route("POST", "/console/matches/{serverId}/actions", Who.REFEREE, match.request_action),
     Route("POST", "/console/matches/{serverId}/again", Who.MANAGER, match.create_again),
-    Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
+    Route("POST", "/console/matches/{serverId}/{action}", Who.REFEREE, match.act),
     OpenRoute("GET", "/overlay/{token}", overlay.show),
     OpenRoute("GET", "/overlay/{token}/stream", overlay.stream, query=(PAGES,)),
     Route("GET", "/console/matches", Who.MEMBER, match_list.show_list, query=None, menu="Matches"),
     Route("GET", "/console/matches.csv", Who.MEMBER, match_list.download_csv, query=None),
+    Route("POST", "/console/selection/cancel", Who.MANAGER, match_list.cancel_selected),
+    Route("POST", "/console/selection/redeliver", Who.REFEREE, match_list.redeliver_selected),
     Route("GET", "/console/create", Who.MANAGER, create.form, menu="Create"),
     Route("POST", "/console/create", Who.MANAGER, create.create),
+    Route("GET", "/console/create/sheet", Who.MANAGER, sheet.form),
+    Route("POST", "/console/create/sheet", Who.MANAGER, sheet.create),
+    Route("POST", "/console/create/sheet/check", Who.MANAGER, sheet.check, is_read=True),
     Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl, is_read=True),
     Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None, menu="Deliveries"),
-    Route("POST", "/console/deliveries/redeliver", Who.MANAGER, deliveries.redeliver_given_up),
+    Route("POST", "/console/deliveries/redeliver", Who.REFEREE, deliveries.redeliver_given_up),
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
     Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
-    Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
+    Route("POST", "/console/deliveries/{id}/redeliver", Who.REFEREE, deliveries.redeliver),
     Route("GET", "/console/webhooks", Who.MEMBER, webhooks.show_list, menu="Webhooks"),
     Route("POST", "/console/webhooks/create", Who.MANAGER, webhooks.create),
     Route("GET", "/console/webhooks/{webhookId}", Who.MEMBER, webhooks.show, query=("page", "pageSize", "state")),
@@ -150,6 +150,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),
     Route("POST", "/console/access/secret/reveal", Who.OWNER, access.reveal_secret),
     Route("POST", "/console/access/secret/replace", Who.OWNER, access.replace_secret),
+    Route("POST", "/console/access/sessions/end-others", Who.PERSON, access.end_other_sessions, is_read=True),
     Route("POST", "/console/access/sessions/{session_id}/end", Who.PERSON, access.end_session, is_read=True),
     Route("GET", "/console/operator", Who.OPERATOR, operator.overview, menu="Operator"),
     Route("POST", "/console/operator/organizations", Who.OPERATOR, operator.create_organization),
@@ -249,7 +250,7 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     limiter.acquire(user.session_id)
     await note_proxy(deps.services.private_callbacks, call)
     visit = Visit(deps=deps, call=call, user=user)
-    fault = _fault(visit, route.who)
+    fault = visit.fault(route.who)
     if fault is not None:
         raise ForbiddenError(fault)
     visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
@@ -258,7 +259,7 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
 
 def _is_in_menu(visit: Visit, route: Route) -> bool:
     """Return whether a person may use a page; operators have no wall, and are led from its address to their page."""
-    return _fault(visit, route.who) is None and not (route.path == ROOT and visit.user.is_operator)
+    return visit.may(route.who) and not (route.path == ROOT and visit.user.is_operator)
 
 
 async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
@@ -273,22 +274,6 @@ async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
 def _check_query(call: Call, known: tuple[str, ...]) -> None:
     """Raise InvalidParamsError for unknown parameters; empty ones count as not given, as in forms."""
     QueryFields([(name, value) for name, value in query_of(call) if value or name not in known], known).check()
-
-
-def _fault(visit: Visit, who: Who) -> str | None:
-    """Return why a person may not use a page; None if they may."""
-    principal = visit.user.principal
-    if who is Who.PERSON:
-        return None
-    if who is Who.OPERATOR:
-        return None if visit.user.is_operator else OPERATOR_ONLY
-    if principal is None:
-        return ORGANIZATION_ONLY
-    if who is Who.OWNER:
-        return None if visit.is_owner else OWNER_ONLY
-    if Scope.SERVERS_READ not in principal.scopes:
-        return READER_ONLY
-    return None if who is Who.MEMBER or principal.may_create else MANAGER_ONLY
 
 
 def _to_login(call: Call) -> Response:

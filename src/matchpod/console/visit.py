@@ -27,8 +27,8 @@ ORGANIZATION_ONLY = (
 )
 OPERATOR_ONLY = "This page is for operators. Print a link with `matchpod console --operator`."
 READER_ONLY = "Your key may not read matches. Log in with one that has the scope servers:read."
-MANAGER_ONLY = "Your key may only read. Log in with a key of an owner or admin that has the scope servers:write."
-
+ACT_ONLY = "You may only read. Log in as referee, or with a key of an owner or admin that has the scope servers:write."
+MANAGER_ONLY = "This is for owners and admins. Log in with a key of one that has the scope servers:write."
 OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role owner that has all scopes."
 
 
@@ -38,8 +38,10 @@ class Who(StrEnum):
     """Everyone who is logged in."""
     MEMBER = "member"
     """The people of an organization."""
+    REFEREE = "referee"
+    """Those who may act on matches: ask for actions, acknowledge, send callbacks again."""
     MANAGER = "manager"
-    """Those who may create and cancel matches."""
+    """Those who may also create, cancel and rule on matches."""
     OWNER = "owner"
     """Owners of an organization with all scopes, so that no key can give more rights than it has."""
     OPERATOR = "operator"
@@ -61,16 +63,27 @@ class Visit(msgspec.Struct, kw_only=True):
             raise ForbiddenError(ORGANIZATION_ONLY)
         return self.user.principal
 
-    @property
-    def may_act(self) -> bool:
-        """True if the person may create and cancel matches."""
-        return self.user.principal is not None and self.user.principal.may_create
+    def may(self, who: Who) -> bool:
+        """Return whether the person may use what is for these people."""
+        return self.fault(who) is None
 
-    @property
-    def is_owner(self) -> bool:
-        """True if the person may manage keys and secrets of their organization."""
+    def fault(self, who: Who) -> str | None:
+        """Return why the person may not use what is for these people; None if they may."""
         principal = self.user.principal
-        return principal is not None and principal.role is Role.OWNER and principal.scopes == frozenset(Scope)
+        if who in (Who.ANYONE, Who.PERSON):
+            return None
+        if who is Who.OPERATOR:
+            return None if self.user.is_operator else OPERATOR_ONLY
+        if principal is None:
+            return ORGANIZATION_ONLY
+        if who is Who.OWNER:
+            is_owner = principal.role is Role.OWNER and principal.scopes == frozenset(Scope)
+            return None if is_owner else OWNER_ONLY
+        if Scope.SERVERS_READ not in principal.scopes:
+            return READER_ONLY
+        if who is Who.REFEREE and not principal.may_act:
+            return ACT_ONLY
+        return MANAGER_ONLY if who is Who.MANAGER and not principal.may_create else None
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request; empty ones, which forms send too, are left out."""
@@ -95,7 +108,8 @@ class Visit(msgspec.Struct, kw_only=True):
             status=status,
             headers=(*headers, *notice.headers),
             user=self.user,
-            may_act=self.may_act,
+            may_act=self.may(Who.REFEREE),
+            may_create=self.may(Who.MANAGER),
             menu=self.menu,
             path=self.call.scope["path"],
             version=self.deps.services.version,

@@ -89,7 +89,7 @@ class NotFoundError(MatchpodError, code=ErrorCode.NOT_FOUND, status=404):
 
 
 class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, status=405):
-    """The path does not support the method; `Allow` lists those that it does."""
+    """The path does not support the method; `Allow` lists the supported methods."""
 
     def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
         super().__init__(message)

@@ -52,7 +52,7 @@ _REFUSALS: Final = (
 
 
 def action_commands(action: ActionRequest, settings: GameSettings, roster: Roster) -> tuple[str, ...]:
-    """Return the commands of an action, one after the other; empty if the server need not be told.
+    """Return the commands of an action, one after the other; empty if nothing has to be sent.
 
     Players are kicked by their user id, which the console is asked for: `kick` is not among these.
     """

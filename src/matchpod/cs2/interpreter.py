@@ -94,7 +94,7 @@ class Interpreter(msgspec.Struct):
         return token.is_pending or token.player_id in self.absent
 
     def _observe_fighters(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
-        """Update the sides of the players in a line of a fight, except those who may have left since they acted."""
+        """Update the sides of the players in a fight line, except players who may have left since they acted."""
         match line:
             case player_lines.Killed() | player_lines.Attacked():
                 is_kill = isinstance(line, player_lines.Killed)

@@ -90,10 +90,10 @@ class MapFlow(msgspec.Struct):
     is_start_certain: bool = False
     """The sides were certain at the start of the current round."""
     freeze_score: tuple[int, int] | None = None
-    """The score by side in the status line of the current freeze time, or the latest one while sides are in doubt."""
+    """The score by side in the status line of the current freeze time, or the latest score while sides are in doubt."""
     end_rules: EndRules = msgspec.field(default_factory=EndRules)
     side_names: dict[Side, str | None] = {}
-    """The names printed since the map was loaded or last went live: earlier ones may be of the other side."""
+    """The names printed since the map was loaded or last went live: earlier names may belong to the other side."""
     is_first_assumed: bool = False
     """The current round is taken for the first one, because the log begins in its freeze time; its end shows it."""
     unseen_start_ms: int | None = None
@@ -182,7 +182,7 @@ class MapFlow(msgspec.Struct):
             self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
-        """Record the team name of a side; not used to detect swaps, as right after halftime it is still the old one."""
+        """Record the team name of a side. Swaps are not detected by it: after halftime it is still the old name."""
         if line.name and self.side_names.get(line.side.other) == line.name:
             del self.side_names[line.side.other]  # the team has changed sides, and only its name was printed since
         self.side_names[line.side] = line.name

@@ -154,7 +154,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return reading
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why no action of a type is possible now; None if one is."""
+        """Return why an action of this type is not possible now; None if it is."""
         found = self.match.obstacle(action_type)
         return found or (_BREAK if action_type is ActionType.RESTORE and self._is_break() else None)
 

@@ -71,7 +71,7 @@ _ITEMS: Final = {
 
 
 def equipment_value(items: Sequence[str]) -> int | None:
-    """Return the value of the items in a `left buyzone` line; None if there are none, or one is not known.
+    """Return the value of the items in a `left buyzone` line; None if there are none, or if an item is not known.
 
     Worn armour counts in full. The line lists a second flashbang only once, so that is not counted.
     """

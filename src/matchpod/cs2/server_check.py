@@ -23,10 +23,10 @@ OLDEST_BUILD: Final = 10603
 """The newest build of which this version has seen logs. A server that is older has missed updates for months."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
-"""The version of MatchZy that this one was developed against."""
+"""The version of MatchZy that Matchpod was developed against."""
 
 SLOW_MS: Final = 250
-"""A longer round trip is worth a look: to start a match takes some dozen questions, one after the other."""
+"""A longer round trip is reported: starting a match takes some dozen commands in a row."""
 
 TOO_SLOW_MS: Final = 2_000
 """With a longer round trip, commands of a match time out as soon as the server has something else to do."""

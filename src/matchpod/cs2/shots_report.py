@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(ShotsReport, strict=False).decode  # in JSON, 3.0
 
 
 def read_shots_report(body: bytes) -> ShotsReport:
-    """Return the report; raise ShotsReportError if the body is not one."""
+    """Return the report; raise ShotsReportError if the body is not a report."""
     try:
         return _decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:

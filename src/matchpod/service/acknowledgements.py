@@ -29,7 +29,7 @@ class Acknowledgements:
     async def acknowledge(self, principal: Principal, server_ids: Sequence[str]) -> int:
         """Acknowledge these matches of the caller; return how many were not acknowledged before.
 
-        ForbiddenError if they may not create matches. Matches of others, open ones and unknown ids are skipped.
+        ForbiddenError if they may not act. Matches of others, open ones and unknown ids are skipped.
         """
         given = self._given(principal)
         found = await acknowledgements.still_unacknowledged(self._db, principal.org_id, server_ids)
@@ -48,8 +48,8 @@ class Acknowledgements:
         return await self._write(principal, change, record)
 
     def _given(self, principal: Principal) -> Acknowledgement:
-        if not principal.may_create:
-            raise ForbiddenError("This needs the rights to create matches.")
+        if not principal.may_act:
+            raise ForbiddenError("This needs the rights to act on matches.")
         # A session that was begun with a link has its own id as key.
         return Acknowledgement(acknowledged_at_ms=self._clock.now_ms(), acknowledged_by=principal.key_id)
 

@@ -24,8 +24,8 @@ threads that read, of which others need one."""
 OF_KEY_SHARED: Final = 4
 """The same with a database on the network: some of them wait for its answers."""
 NEAR_S: Final = 10.0
-"""An owner is alone if no other one had a turn for this long. Otherwise its keys have half as many in progress, and one
-turn begins per iteration of the loop: the next turn of another one has to wait for them."""
+"""An owner is alone if no other owner had a turn for this long. Otherwise its keys have half as many in progress, and
+one turn begins per iteration of the loop: the next turn of another one has to wait for them."""
 BURST: Final = 8
 """Turns of an owner who is alone that begin per iteration of the loop: what they write is then committed together."""
 SLOW_S: Final = 0.02
@@ -117,7 +117,7 @@ class FairTurns:
         self._in_progress: dict[TurnKey, int] = {}
         self._total = 0
         self._queues: dict[TurnKey, OrderedDict[_Waiter, None]] = {}
-        """Those that wait, by key; no queue is empty."""
+        """Waiting work by key; no queue is empty."""
         self._served: dict[TurnKey, int] = {}
         """The number of the last turn of each key, since nothing was in progress."""
         self._turns = 0
@@ -130,9 +130,9 @@ class FairTurns:
         """How many turns have begun in this iteration of the loop."""
         self._is_planned = False
         self._held: asyncio.TimerHandle | None = None
-        """Ends the time in which those that wait are held back."""
+        """Ends the time in which waiting work is held back."""
         self._is_due = False
-        """True if they were held back long enough: the next one begins in any case."""
+        """True if waiting work was held back long enough: the next turn begins in any case."""
 
     @property
     def waiting(self) -> int:
@@ -185,7 +185,7 @@ class FairTurns:
             raise NotWantedError
 
     async def run(self, key: TurnKey, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Do some work in a turn, for which it waits as long as it takes; return its result."""
+        """Wait for a turn without a limit, do the work in it, and return its result."""
         if not self.begin(key):
             await self.wait(key, is_limited=False)
         try:
@@ -240,7 +240,7 @@ class FairTurns:
                 del self._queues[key]
 
     def _plan(self) -> None:
-        """Go on in the next iteration of the loop."""
+        """Continue in the next iteration of the loop."""
         if not self._is_planned:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._go_on)

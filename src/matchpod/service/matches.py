@@ -64,7 +64,7 @@ RCON_PASSWORD_BYTES: Final = 16
 """128 bits, as 32 hex characters, which need no quotes in a console."""
 
 LIVE_RETRY_S: Final = 30
-"""Retry-After if an organization has too many live matches: they last half an hour, so one of many ends soon."""
+"""Retry-After if an organization has too many live matches: one of them ends soon."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ class Matches:
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
-        """The same without waiting, if it is kept and current; otherwise None: then `get_encoded` has to look."""
+        """The same without waiting if the cached answer is current; otherwise None: call `get_encoded`."""
         kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:
@@ -384,7 +384,7 @@ class Matches:
         return self._vault.open(row.rcon_password) if is_shown and row.rcon_password is not None else None
 
     def _connect(self, principal: Principal, row: ServerSummary) -> str | None:
-        if not principal.may_create or row.status is not ServerStatus.RUNNING:
+        if not principal.audience.may_connect or row.status is not ServerStatus.RUNNING:
             return None
         sealed = row.server_password
         return match_head.connect_command(row, None if sealed is None else self._vault.open(sealed))

@@ -69,12 +69,12 @@ class Overlays:
         return None if found is None else Overlay(server_id=found.server_id, org_id=found.org_id)
 
     def id_of(self, token: str) -> str:
-        """Return what `valid_tokens` knows a token by, which is no secret."""
+        """Return the id that `valid_tokens` takes for a token; it is not a secret."""
         return token_hash(token)
 
     @unavailable_on_outage
     async def valid_tokens(self, ids: Sequence[str]) -> set[str]:
-        """Return the ids of those tokens that were not ended."""
+        """Return the ids of the tokens that were not ended."""
         return await overlay_tokens.existing(self._db, ids)
 
     @unavailable_on_outage
@@ -90,7 +90,7 @@ class Overlays:
         return len(ended)
 
     async def _own(self, principal: Principal, server_id: str) -> ServerSummary:
-        if not principal.may_create:
-            raise ForbiddenError("This needs the rights to create matches.")
+        if not principal.may_act:
+            raise ForbiddenError("This needs the rights to act on matches.")
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         return require_own(principal, found, "server")

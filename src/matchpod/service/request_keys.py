@@ -38,12 +38,12 @@ def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, plac
 
 
 async def earlier_use(db: Database, used: Idempotency) -> tuple[str, str] | None:
-    """The body hash of the key's earlier use and the id of what it created; None without one within the last day."""
+    """The body hash of the key's earlier use and the id that it created; None if unused within the last day."""
     return await servers.find_idempotent(db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
 
 async def made_before(db: Database, used: Idempotency | None) -> str | None:
-    """The id of what was made with the same key and body; None if there is none, or no key.
+    """The id that was created with the same key and body; None if there is none, or no key.
 
     IdempotencyConflictError if the body was another.
     """

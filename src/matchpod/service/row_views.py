@@ -17,7 +17,7 @@ _Reader = tuple[int, Sequence[str], Callable[[msgspec.Struct], tuple[Any, ...]],
 
 
 def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View:
-    """A view of rows. Fields not in `fields` are those of the first row that has them, with times as text:
+    """A view of rows. Fields not in `fields` come from the first row that has them, with times as text:
     `started_at` from `started_at_ms`. Fields that no row has keep their default.
     """
     for row, names, read, times in _readers(view, tuple(fields), *map(type, rows)):
@@ -29,7 +29,7 @@ def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View
 
 @cache
 def _readers(view: type[msgspec.Struct], given: tuple[str, ...], *rows: type[msgspec.Struct]) -> list[_Reader]:
-    """Return how to read the fields of a view: those of the same name at once, which runs in C, and times."""
+    """Return how to read the fields of a view: all fields of the same name at once, which runs in C, and times."""
     left = [name for name in view.__struct_fields__ if name not in given]
     readers: list[_Reader] = []
     for number, row in enumerate(rows):

@@ -76,7 +76,7 @@ class Rulings:
     ) -> tuple[Ruling, bool]:
         """Rule on a match of the caller, or return the ruling made with the same key and body within the last day.
 
-        Also whether it is that one.
+        Also return whether it is an earlier one.
         """
         check_key(request_key)
         decoded = decode_json(body)
@@ -153,7 +153,7 @@ class Rulings:
             ) from None
 
     def _check_time(self, row: ServerRow) -> int:
-        """Return the current time; raise an error if it is not one in which the match can be ruled."""
+        """Return the current time; raise an error if the match cannot be ruled on now."""
         now_ms = self._clock.now_ms()
         if not row.has_ended or row.ended_at_ms is None:
             raise errors.MatchNotEndedError("The match has not ended. It can be ruled once it has an outcome.")

@@ -240,7 +240,7 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 def addresses(fleets: list[FleetSettings]) -> list[str]:
-    """Return the addresses of the servers of all fleets; two equal ones are a conflict."""
+    """Return the addresses of the servers of all fleets; equal addresses are a conflict."""
     started = [
         (fleet.host, port)
         for fleet in fleets

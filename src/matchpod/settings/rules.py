@@ -369,7 +369,7 @@ def labels() -> Rule[Mapping[str, str]]:
 
 
 def address_types() -> Rule[tuple[str, ...]]:
-    """Types of the addresses of a node, the preferred one first."""
+    """Types of node addresses, preferred first."""
 
     def read(value: object) -> tuple[str, ...]:
         found = tuple(map(str, _parts(value)))

@@ -1,4 +1,7 @@
-"""Store the sessions of people who use the console, and the links that begin one. Only hashes of secrets are stored."""
+"""Store the sessions of people who use the console, and the links that begin one. Only hashes of secrets are stored.
+
+The names of people stay when their sessions have ended, for the audit log.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,12 @@ class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
     seen_at_ms: int
     expires_at_ms: int
     user_agent: str
+    name: str | None = None
+    """The person that its link was for, if that was said."""
+    role: str | None = None
+    """The role that its link gave; None for owners and operators, and if it was begun with a key."""
+    address: str | None = None
+    """Where it was begun; None if an earlier version began it."""
 
 
 class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +43,10 @@ class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
     token_hash: str
     org_id: str | None
     expires_at_ms: int
+    name: str | None = None
+    """The person that it is for, if that was said."""
+    role: str | None = None
+    """The role that it gives; None for owners and operators."""
 
 
 _SESSION = ", ".join(f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__)
@@ -47,9 +60,28 @@ def insert(session: ConsoleSession) -> Statement:
     return rows.insert("console_sessions", session)
 
 
-async def by_hash(db: Database, token_hash: str) -> tuple[ConsoleSession, ApiKey | None] | None:
-    """Return the session with this hash, even if it has expired, and the key that it was begun with."""
-    found = await db.read_one(f"{_SELECT} WHERE token_hash = :token_hash", {"token_hash": token_hash})
+def insert_person(session_id: str, name: str, now_ms: int) -> Statement:
+    """Store who uses a session, for longer than the session."""
+    sql = "INSERT INTO console_people (session_id, name, at_ms) VALUES (:session_id, :name, :now_ms)"
+    return Statement(sql, {"session_id": session_id, "name": name, "now_ms": now_ms})
+
+
+async def people(db: Database, session_ids: Sequence[str]) -> dict[str, str]:
+    """Return the names of those who used these sessions, by session; without those that are not known."""
+    listed, params = rows.parameter_list("id", session_ids)
+    found = await db.read(f"SELECT session_id, name FROM console_people WHERE session_id IN {listed}", params)
+    return dict(msgspec.convert(found, builtins.list[tuple[str, str]]))
+
+
+async def delete_people(db: Database, *, before_ms: int) -> None:
+    """Delete the names of people whose sessions were begun before a time."""
+    await db.write([Statement("DELETE FROM console_people WHERE at_ms < :before_ms", {"before_ms": before_ms})])
+
+
+async def by_hash(db: Database, token_hashes: Sequence[str]) -> tuple[ConsoleSession, ApiKey | None] | None:
+    """Return the session with one of these hashes, even if it has expired, and the key that it was begun with."""
+    listed, params = rows.parameter_list("hash", token_hashes)
+    found = await db.read_one(f"{_SELECT} WHERE token_hash IN {listed}", params)
     return None if found is None else _session_and_key(found)
 
 
@@ -71,7 +103,7 @@ class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
 
     org_id: str | None
     key_id: str | None = None
-    """Only those that were begun with this key."""
+    """Only those that were begun with this key, or the one with this id."""
     now_ms: int
     seen_after_ms: int
 
@@ -86,7 +118,7 @@ class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
             f"(key_id IS NULL OR (api_keys.id IS NOT NULL AND {key_is_active}))",
         ]
         if self.key_id is not None:
-            conditions.append("key_id = :key_id")
+            conditions.append("(key_id = :key_id OR console_sessions.id = :key_id)")
         return f"{_TABLES} WHERE {' AND '.join(conditions)}"
 
     @property
@@ -126,6 +158,13 @@ def end(session_id: str) -> Statement:
     return Statement("DELETE FROM console_sessions WHERE id = :id", {"id": session_id})
 
 
+def end_others(which: ActiveSessions, *, kept: str) -> Statement:
+    """End the listed sessions except one; NothingChangedError if there are no others. Returns their ids."""
+    listed = f"id IN (SELECT console_sessions.id {which.where})"
+    sql = f"DELETE FROM console_sessions WHERE {listed} AND id <> :kept RETURNING id"
+    return Statement(sql, {**which.params, "kept": kept}, must_change=True)
+
+
 async def delete_expired(db: Database, *, now_ms: int, seen_before_ms: int) -> None:
     """Delete the sessions and links that can no longer be used."""
     await db.write(
@@ -143,11 +182,11 @@ def insert_link(link: ConsoleLink) -> Statement:
     return rows.insert("console_links", link)
 
 
-async def consume_link(db: Database, token_hash: str) -> ConsoleLink | None:
-    """Delete a link and return it; None if it does not exist, so that only one caller gets it."""
-    columns = rows.column_list(ConsoleLink)
-    sql = f"DELETE FROM console_links WHERE token_hash = :token_hash RETURNING {columns}"
-    found = await rows.write_one(db, sql, {"token_hash": token_hash})
+async def consume_link(db: Database, token_hashes: Sequence[str]) -> ConsoleLink | None:
+    """Delete the link with one of these hashes and return it; None if there is none: only one caller gets it."""
+    listed, params = rows.parameter_list("hash", token_hashes)
+    sql = f"DELETE FROM console_links WHERE token_hash IN {listed} RETURNING {rows.column_list(ConsoleLink)}"
+    found = await rows.write_one(db, sql, params)
     return rows.from_row(ConsoleLink, found[0]) if found else None
 
 

@@ -1,8 +1,8 @@
 """List the matches of an organization, which are rows of servers: page by page, newest first, and those in progress.
 
 Ties are ordered by id. Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase:
-the others are few and counted when they are listed. So are those with one external match id, which have their own
-index.
+the others are few and counted when they are listed. So are those with one external match id, and those that a search or
+a label finds, which have indexes of their own; and the newest that are finished, or that have no result.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Final
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.requests.match_list_query import ListedOutcome, MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
 from matchpod.storage.list_positions import ListPositions
+from matchpod.storage.match_words import newest_with_words
 from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
 from matchpod.storage.server_labels import conditions_of, newest_labeled
 from matchpod.storage.servers import IS_OPEN_ONLY, ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
-"""Servers in a list with one external match id; older ones are found with a narrower range of time."""
+"""Servers in a list that is not counted by day; older ones are found with a narrower range of time."""
 
 _COLUMNS: Final = "SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers"
 """The columns of servers under the names that lists use."""
@@ -36,6 +37,11 @@ _OPEN_ONES: Final = (
 )
 """The same of open servers, which are few: no other index may tempt SQLite to read the others."""
 
+_OUTCOMES: Final = {
+    ListedOutcome.FINISHED: ("match_phase = 'ended'", "reason IS NULL"),
+    ListedOutcome.CANCELED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'stopped'"),
+    ListedOutcome.FAILED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'failed'"),
+}
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
 
@@ -86,8 +92,13 @@ async def list_matches(
         return 0, []
     if query.external_match_id is not None:
         return await _list_by_external_id(db, org_id, query)
+    if query.words is not None:
+        return await _list_by_words(db, org_id, query)
     if query.labels:
         return await _list_by_labels(db, org_id, query)
+    if query.outcome is not None:
+        conditions, params = _conditions(org_id, query, is_ordered=True)
+        return await _list_few(db, f"FROM servers WHERE {conditions}", params, query)
     selection = _selection(org_id, query)
     is_counted = selection.key.status in _COUNTED
     total = await total_of(db, selection) if is_counted else await _count_open(db, org_id, query)
@@ -153,20 +164,33 @@ async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery)
 
 
 async def _list_by_labels(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
-    others = msgspec.structs.replace(query, from_ms=None, before_ms=None)
-    conditions, params = _conditions(org_id, others)
-    labeled, label_params = await newest_labeled(
-        db, org_id, query.labels, from_ms=query.from_ms, before_ms=query.before_ms
-    )
-    if params.keys() == {"org_id"}:  # the index of labels knows the number, and which ones are on the page
-        total = await read_number(db, f"SELECT COUNT(*) FROM ({labeled}) AS page", label_params)
-        page = f"SELECT labeled_id FROM ({labeled}) AS labeled ORDER BY labeled_ms DESC, labeled_id"
-        label_params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+    found = await newest_labeled(db, org_id, query.labels, from_ms=query.from_ms, before_ms=query.before_ms)
+    return await _list_found(db, org_id, found, msgspec.structs.replace(query, labels=()))
+
+
+async def _list_by_words(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
+    words = query.words or ()
+    found = await newest_with_words(db, org_id, words, from_ms=query.from_ms, before_ms=query.before_ms)
+    return (0, []) if found is None else await _list_found(db, org_id, found, query)
+
+
+async def _list_found(
+    db: Database, org_id: str, by_index: tuple[str, dict[str, Value]], query: MatchListQuery
+) -> tuple[int, list[ServerSummary]]:
+    """Count and list the servers that an index has found, as `labeled_id` and `labeled_ms`, if other filters match."""
+    found, found_params = by_index
+    conditions, params = _conditions(org_id, msgspec.structs.replace(query, from_ms=None, before_ms=None))
+    of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
+    if conditions == "org_id = :org_id" and not of_labels:  # the index knows the number, and which ones are on the page
+        total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
+        page = f"SELECT labeled_id FROM ({found}) AS labeled ORDER BY labeled_ms DESC, labeled_id"
+        found_params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
         of_page = f"FROM servers WHERE id IN ({page} LIMIT :page_size OFFSET :offset) ORDER BY created_at_ms DESC, id"
-        return total, await read_all(db, ServerSummary, of_page, label_params)
-    # CROSS JOIN: SQLite then begins with the labeled matches.
-    selected = f"FROM ({labeled}) AS labeled CROSS JOIN servers WHERE servers.id = labeled_id AND {conditions}"
-    return await _list_few(db, selected, {**params, **label_params}, query)
+        return total, await read_all(db, ServerSummary, of_page, found_params)
+    # CROSS JOIN: SQLite then begins with the matches that were found.
+    joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
+    selected = f"FROM ({found}) AS labeled CROSS JOIN servers WHERE {joined}"
+    return await _list_few(db, selected, {**params, **found_params, **label_params}, query)
 
 
 async def _list_few(
@@ -186,7 +210,8 @@ async def _count_open(db: Database, org_id: str, query: MatchListQuery) -> int:
     return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions} AND {IS_OPEN_ONLY}", params)
 
 
-def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Value]]:
+def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False) -> tuple[str, dict[str, Value]]:
+    """Return the conditions of a query; they leave the choice of an index by time open only if it `is_ordered`."""
     given: dict[str, Value] = {
         "org_id": org_id,
         "external_match_id": query.external_match_id,
@@ -197,10 +222,13 @@ def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Valu
     params = plain({name: value for name, value in given.items() if value is not None})
     # Few servers have one external id or are open: other conditions must not tempt SQLite to use another index.
     conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
+    if query.outcome is not None:
+        conditions += _OUTCOMES[query.outcome]
+    created = "created_at_ms" if is_ordered else "created_at_ms + 0"
     if query.from_ms is not None:
-        conditions.append("created_at_ms + 0 >= :from_ms")
+        conditions.append(f"{created} >= :from_ms")
         params["from_ms"] = query.from_ms
     if query.before_ms is not None:
-        conditions.append("created_at_ms + 0 < :before_ms")
+        conditions.append(f"{created} < :before_ms")
         params["before_ms"] = query.before_ms
     return " AND ".join(conditions), params

@@ -181,7 +181,7 @@ def _end_server(outcome: OutcomeRow, columns: Mapping[str, Value], fence: int | 
         f"UPDATE servers SET phase = 'ending', match_phase = 'ended', status = :status, ended_at_ms = :now_ms,"
         f" reason = :reason, failure = :failure, forfeited_to = :forfeited_to, next_at_ms = {due},"
         # The callback has its own copy of `callback_auth`.
-        " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
+        " is_searchable = 0, callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases}){holds_lease}"
     )
     return Statement(sql, params, must_change=True)

@@ -1,6 +1,7 @@
 """Define the tables as an ordered list of migrations. A released migration is never changed.
 
-Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL).
+Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL). A table
+WITHOUT ROWID is its primary key in SQLite; PostgreSQL has no such tables.
 
 A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null, which processes
 of the last release need not know. So both versions can share a database while replicas are replaced one by one, and the
@@ -588,6 +589,43 @@ _WEBHOOKS = (
     "CREATE INDEX raised_attention_of_org ON raised_attention (org_id, server_id)",
 )
 
+# Links can be for a named person, and give fewer rights than an owner has.
+_PEOPLE = (
+    "ALTER TABLE console_links ADD COLUMN name TEXT",
+    "ALTER TABLE console_links ADD COLUMN role TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN name TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN role TEXT",
+    "ALTER TABLE console_sessions ADD COLUMN address TEXT",
+    "CREATE TABLE console_people (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, at_ms BIGINT NOT NULL)",
+)
+
+# The words that matches are found by, as UTF-8: bytes have one order in all databases. A job stores those of matches
+# that are not searchable yet, also of those that an earlier version has created.
+_SEARCH = (
+    "ALTER TABLE servers ADD COLUMN is_searchable BIGINT NOT NULL DEFAULT 0",
+    "CREATE INDEX servers_not_searchable ON servers (created_at_ms DESC, id) WHERE is_searchable = 0",
+    """
+    CREATE TABLE match_words (
+        org_id TEXT NOT NULL,
+        word BLOB NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        server_id TEXT NOT NULL,
+        PRIMARY KEY (org_id, word, created_at_ms, server_id)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE player_names (
+        org_id TEXT NOT NULL,
+        word BLOB NOT NULL,
+        steam_id TEXT NOT NULL,
+        PRIMARY KEY (org_id, word, steam_id)
+    ) WITHOUT ROWID
+    """,
+    # Matches without a result are listed apart from those that are finished. The phase keeps other queries away.
+    "CREATE INDEX servers_without_result ON servers (org_id, created_at_ms DESC, id, status)"
+    " WHERE match_phase = 'ended' AND reason IS NOT NULL",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -628,6 +666,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _NO_AGE_OF_ENTRIES,
     history_schema.DEMOS,
     _WEBHOOKS,
+    _PEOPLE,
+    _SEARCH,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -260,7 +260,7 @@ class Application:
         return page or error_response(error, request_id)
 
     def _options(self, scope: Scope) -> Response:
-        """Answer without a key: a browser asks before it sends a request with one."""
+        """Answer without a key: a browser sends this before the request that has the key."""
         endpoint, methods = self._router.options(scope)
         allow: Header = (b"allow", ", ".join(methods).encode())
         headers = (allow, *self._cors.preflight_headers(scope, endpoint, methods))

@@ -26,7 +26,7 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request; that of one without the rights is in the call too."""
+    """Return the principal of an authorized request. If the rights are missing, the call has the principal too."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     call.principal = principal
     await note_proxy(private_callbacks, call)
@@ -40,7 +40,7 @@ async def authorize(
 
 
 async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
-    """Note whether a request came through a proxy; only for one with a valid key: others can have any header."""
+    """Note whether a request came through a proxy; only with a valid key, since other clients can send any header."""
     if private_callbacks.is_watching and (sign := proxy_sign(call.scope["headers"])) is not None:
         await private_callbacks.proxy_seen(sign)
 

@@ -128,7 +128,7 @@ class Frames(Protocol):
 
 
 StillValid = Callable[[Sequence[str]], Awaitable[Set[str]]]
-"""Returns those of the ids of keys, sessions or tokens that are still valid; UnavailableError if that is not known."""
+"""Returns the ids of keys, sessions or tokens that are still valid; UnavailableError if that is not known."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,7 +205,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The name of the endpoint at whose second path this is; documented as deprecated."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
-    """Errors that do not follow from the fields above; `all_errors` has those too."""
+    """Errors that do not follow from the other fields; `all_errors` has all of them."""
     text: str = ""
 
     @property
@@ -215,7 +215,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def all_errors(self) -> tuple[type[MatchpodError], ...]:
-        """The errors of an endpoint; those of one that needs no key are all in `errors`."""
+        """All errors of the endpoint. Without a key, `errors` already lists all of them."""
         if self.access is None:
             return self.errors
         has_id = any(parameter.place == "path" for parameter in self.parameters)

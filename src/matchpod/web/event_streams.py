@@ -28,7 +28,7 @@ HEADERS: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
-"""The last one keeps nginx from buffering the response."""
+"""X-Accel-Buffering keeps nginx from buffering the response."""
 OPENING: Final = b"retry: 2000\n\n"
 """Sent at once, so that a client sees the stream open; asks it to wait 2 s before it reconnects."""
 HEARTBEAT: Final = b": \n\n"

@@ -1,4 +1,4 @@
-"""Find signs of a proxy in a request: it was sent to another host than this machine, or forwarded for another one."""
+"""Find signs of a proxy in a request: its Host is not this machine, or a header says that it was forwarded."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from matchpod.web.http.asgi import Receive, Scope
 from matchpod.web.http.request_head import CONTENT_ENCODING, is_encoded
 
 BODY_TIMEOUT_S: Final = 30.0
-"""Time for a body to arrive: enough for the largest one over a slow connection."""
+"""Time for a body to arrive: enough for the largest body over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
-"""Digits of a length that are parsed: the first digits of a longer one already exceed every limit."""
+"""Digits of a length that are parsed: a longer number exceeds every limit already."""
 
 
 class ClientDisconnectedError(Exception):

@@ -1,4 +1,4 @@
-"""Let requests wait for their turn: those of an organization in its queue, those without a key in one for all of them.
+"""Let requests wait for their turn: one queue per organization, and one for all requests without a key.
 
 A turn begins once it is known whose request it is and its body has arrived, and ends before the response is sent: no
 slow client holds one. Log posts, probes and usual polls of a server have none.

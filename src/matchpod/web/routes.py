@@ -322,4 +322,4 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
 OPS_ENDPOINTS: Final = (*PROBES, METRICS)
 """The endpoints of the port for probes and metrics, if there is one."""
 WITHOUT_METRICS: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint is not METRICS)
-"""The endpoints of the main port if there is another one for metrics."""
+"""The endpoints of the main port if metrics have a port of their own."""

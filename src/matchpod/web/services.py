@@ -35,7 +35,7 @@ class AccessLog(StrEnum):
 
     OFF = "off"
     ON = "on"
-    """All but those of game servers."""
+    """All requests except those of game servers."""
     ALL = "all"
 
 

@@ -25,7 +25,7 @@ from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
-from matchpod.service.identity.principals import NewKey, Role, Scope
+from matchpod.service.identity.principals import ConsoleRole, NewKey, Role, Scope
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
 from matchpod.web import create_web
@@ -34,8 +34,11 @@ from tests.migrated import create_migrated
 URL = "http://127.0.0.1:8080"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 OWNER, ADMIN, MEMBER, WRITER, OPERATOR, STRANGER = "owner", "admin", "member", "writer", "operator", "stranger"
+REFEREE, CASTER = "referee", "caster"
 """Who can be logged in. A writer has a key that may create matches but not read them; a stranger is the owner of
-another organization."""
+another organization; referees and casters have no keys, but a link for their name."""
+NAMES = {REFEREE: "Rita <b>R</b>", CASTER: 'Carl, "the voice"'}
+"""The names of people with a link."""
 
 _numbers = itertools.count(1)
 
@@ -71,8 +74,12 @@ class ConsoleSite:
         }
         for who, key in self.keys.items():
             self.cookies[who] = (await self.sessions.open_by_key(key.text, user_agent="test")).cookie
-        link = await self.sessions.create_link(None)
-        self.cookies[OPERATOR] = (await self.sessions.open_by_link(link, user_agent="test")).cookie
+        links = {OPERATOR: await self.sessions.create_link(None)}
+        for role in ConsoleRole:
+            name = NAMES[role.value]
+            links[role.value] = await self.sessions.create_link(self.org_ids["ours"], name=name, role=role)
+        for who, link in links.items():
+            self.cookies[who] = (await self.sessions.open_by_link(link, user_agent="test")).cookie
 
     async def new_key(self, org: str, role: Role, scopes: Sequence[Scope] = tuple(Scope)) -> NewKey:
         """Create a key."""

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import httpx
 import pytest
+from markupsafe import escape
 
 from matchpod.service.access.audit import PAGE_SIZE, Action, Audit
 from matchpod.service.access.console_sessions import MAX_SESSIONS, ConsoleSessions
 from matchpod.service.identity.principals import Role, Scope
 from tests.contract.console.console_site import (
     ADMIN,
+    CASTER,
     MEMBER,
+    NAMES,
     OPERATOR,
     OWNER,
+    REFEREE,
     STRANGER,
     WRITER,
     ConsoleSite,
@@ -92,7 +96,7 @@ async def test_keys_are_listed_for_managers_and_managed_by_owners(
 
 async def test_only_owners_with_all_scopes_manage_keys_and_secrets(site: ConsoleSite) -> None:
     before, key_id = site.stored(), site.keys[MEMBER].view.id
-    for who in (ADMIN, MEMBER, WRITER, OPERATOR):
+    for who in (ADMIN, MEMBER, REFEREE, CASTER, WRITER, OPERATOR):
         for path in ("keys", f"keys/{key_id}/rotate", f"keys/{key_id}/revoke", "secret/reveal", "secret/replace"):
             assert (await post(site, path, who=who, **NEW_KEY)).status_code == 403, (who, path)
     assert (await site.request("GET", PATH, who=WRITER)).status_code == 403
@@ -214,7 +218,7 @@ async def test_owners_end_all_sessions_of_their_organization(site: ConsoleSite) 
 async def test_others_end_only_sessions_of_their_own_key(site: ConsoleSite) -> None:
     second = (await site.sessions.open_by_key(site.keys[MEMBER].text, user_agent=HOSTILE)).session_id
     text = await show(site, MEMBER)
-    assert text.count("/end") == 2
+    assert text.count('/end"') == 2
     assert HOSTILE not in text
     assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=MEMBER)).status_code == 404
     assert await site.sessions.find(site.cookies[OWNER]) is not None
@@ -225,6 +229,60 @@ async def test_own_session_is_ended_like_a_log_out(site: ConsoleSite) -> None:
     response = await post(site, f"sessions/{await session_id(site, ADMIN)}/end", who=ADMIN)
     assert response.headers["location"] == "/console/login"
     assert "Max-Age=0" in response.headers["set-cookie"]
+
+
+async def test_person_is_named_in_sessions_and_in_the_audit_log(site: ConsoleSite) -> None:
+    server_id = await site.create_match()
+    canceled = await site.request("POST", f"/console/matches/{server_id}/overlay", who=REFEREE, form={})
+    assert canceled.status_code == 200
+    text = await show(site)
+    sessions, log = text[text.index('id="sessions"') : text.index('id="audit"')], text[text.index('id="audit"') :]
+    for who in (REFEREE, CASTER):
+        shown = str(escape(NAMES[who]))
+        assert f'<bdi class="name">{shown}</bdi> <span class="chip">{who}</span>' in sessions
+        assert f"printed a link to log in: <bdi>for {shown}, as {who}</bdi>" in log
+    act = log[: log.index("created a link to the overlay")]
+    assert "Rita &lt;b&gt;R&lt;/b&gt;" in act[act.rindex("<tr>") :]
+    assert NAMES[REFEREE] not in text
+    assert f"{escape(NAMES[REFEREE])}</bdi> · " in await show(site, REFEREE)
+    api = await site.request("GET", "/api/v1/audit", headers={"Authorization": f"Bearer {site.keys[OWNER].text}"})
+    assert NAMES[REFEREE] in {one["actorName"] for one in api.json()["items"]}
+
+
+async def test_person_with_a_link_sees_their_own_session_only(site: ConsoleSite) -> None:
+    for who in (REFEREE, CASTER):
+        text = await show(site, who)
+        assert "Audit log" not in text
+        assert "mk_live_" not in text
+        assert text.count("/end") == 1
+        assert f"/sessions/{await session_id(site, who)}/end" in text
+        assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=who)).status_code == 404
+        answer = await post(site, "sessions/end-others", who=who)
+        assert "There was no other session to end." in (await site.follow(answer, who=who)).text
+    assert await site.sessions.find(site.cookies[OWNER]) is not None
+
+
+async def test_all_other_sessions_are_ended_at_once(site: ConsoleSite) -> None:
+    second = (await site.sessions.open_by_key(site.keys[MEMBER].text, user_agent="")).cookie
+    assert "End all others" in await show(site, MEMBER)
+    await post(site, "sessions/end-others", who=MEMBER)
+    assert await site.sessions.find(second) is None
+    assert await site.sessions.find(site.cookies[MEMBER]) is not None
+    assert "End all others" not in await show(site, MEMBER)
+    answer = await post(site, "sessions/end-others")
+    assert "All other sessions have ended." in (await site.follow(answer, who=OWNER)).text
+    left = [who for who, cookie in site.cookies.items() if await site.sessions.find(cookie) is not None]
+    assert left == [OWNER, STRANGER, OPERATOR]
+    assert (await actions(site, site.org_ids["ours"]))[0][0] == Action.OTHER_SESSIONS_ENDED
+
+
+async def test_session_shows_browser_and_address(site: ConsoleSite) -> None:
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+    await site.sessions.open_by_key(site.keys[MEMBER].text, user_agent=agent, address="203.0.113.7")
+    text = await show(site)
+    assert f'title="{agent}"><bdi>Firefox 145, Linux</bdi>' in text
+    assert "<td>203.0.113.7</td>" in text
+    assert "<td>unknown</td>" in text  # of those that an earlier version began
 
 
 async def test_sessions_are_counted_and_all_can_be_listed_and_ended(site: ConsoleSite) -> None:

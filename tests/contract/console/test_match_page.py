@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from matchpod.ports import Statement
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import demos, history, outbox, raw_log, servers
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, CASTER, MEMBER, OWNER, REFEREE, STRANGER, ConsoleSite
 from tests.contract.console.test_form_faults import Elements, check_faults
 from tests.stored_demos import upload_demo
 
@@ -73,10 +74,37 @@ async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None
     assert (await site.request("GET", f"/console/matches/{server_id}/log.txt", who=MEMBER)).status_code == 403
 
 
+async def test_referee_has_all_actions_but_those_that_decide_about_the_match(site: ConsoleSite) -> None:
+    server_id = await running_match(site)
+    before = site.stored()
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=REFEREE)).text
+    for name in ("cancel", "password", "withdraw-ruling", "ruling"):
+        assert f"{server_id}/{name}" not in page
+        answer = await site.request("POST", f"/console/matches/{server_id}/{name}", who=REFEREE, form={})
+        assert (answer.status_code, "This is for owners and admins" in answer.text) == (403, True), name
+    assert site.stored() == before
+    assert f"{server_id}/overlay" in page
+    assert 'id="act-pause"' in page
+    assert (await request_action(site, server_id, "say", REFEREE, text="hello")).status_code == 303
+    shown = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "Rita &lt;b&gt;R&lt;/b&gt;" in shown[shown.index('id="requested"') :]
+
+
+@pytest.mark.parametrize(
+    ("who", "is_shown"), [(OWNER, True), (ADMIN, True), (REFEREE, True), (CASTER, True), (MEMBER, False)]
+)
+async def test_casters_and_referees_see_how_to_connect(site: ConsoleSite, who: str, *, is_shown: bool) -> None:
+    game = {"matchType": "competitive", "map": "de_mirage", "serverPassword": "open sesame"}
+    server_id = await running_match(site, gameSettings=game)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=who)).text
+    assert ("; password &#34;open sesame&#34;" in page, "the password of the match" in page) == (is_shown, not is_shown)
+    assert ('id="act-' in page) is (who not in (CASTER, MEMBER))
+
+
 async def test_creator_is_named_to_owners_and_admins_only(site: ConsoleSite) -> None:
     server_id = await new_match(site)
     creator = site.keys[OWNER].view.prefix
-    for who, sees in ((OWNER, True), (ADMIN, True), (MEMBER, False)):
+    for who, sees in ((OWNER, True), (ADMIN, True), (REFEREE, False), (CASTER, False), (MEMBER, False)):
         page = await site.request("GET", f"/console/matches/{server_id}", who=who)
         assert (f" with <bdi>{creator}…</bdi>" in page.text[page.text.index('id="order"') :]) is sees, who
     assert ("match_created", server_id) in await audit(site)
@@ -91,8 +119,8 @@ async def test_secrets_in_a_callback_url_are_on_no_page_of_members(site: Console
             callback = await outbox.callback_of(site.resources.db, server_id)
             assert callback is not None
             paths += ["/console/deliveries", f"/console/deliveries/{callback.id}"]
-        for path in paths:
-            page = await site.request("GET", path, who=MEMBER)
+        for path, who in product(paths, (MEMBER, REFEREE, CASTER)):
+            page = await site.request("GET", path, who=who)
             assert (page.status_code, "s3cret" in page.text) == (200, False), path
 
 
@@ -313,7 +341,8 @@ async def test_deathmatch_offers_only_that_it_is_void(site: ConsoleSite) -> None
 async def running_match(site: ConsoleSite, **settings: Any) -> str:
     """Create a match whose server runs, and which waits for its players."""
     server_id = await new_match(site, **settings)
-    change = "UPDATE servers SET phase = 'running', status = 'running' WHERE id = :id"
+    change = "UPDATE servers SET phase = 'running', status = 'running', ip = '203.0.113.7', port = 27015,"
+    change += " running_at_ms = created_at_ms WHERE id = :id"
     await site.resources.db.write([Statement(change, {"id": server_id})])
     return server_id
 

@@ -10,13 +10,26 @@ from html import unescape
 from pathlib import Path
 from unittest.mock import patch
 
+import httpx
 import pytest
 
 from matchpod.console.match_csv import COLUMNS
 from matchpod.core.effects import CancelReason
 from matchpod.ports import Statement
+from matchpod.service.history.search_index import index_some
 from tests.contract.console.callback_rows import end
-from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+from tests.contract.console.console_site import (
+    ADMIN,
+    CASTER,
+    MEMBER,
+    OPERATOR,
+    OWNER,
+    REFEREE,
+    STRANGER,
+    WRITER,
+    ConsoleSite,
+    open_site,
+)
 
 PATH = "/console/matches"
 PLAYERS = [str(76561198000000001 + number) for number in range(4)]
@@ -55,7 +68,7 @@ async def download(site: ConsoleSite, query: str = "") -> list[dict[str, str]]:
 
 def listed(text: str) -> list[str]:
     """Return the server ids of the rows, in their order."""
-    return re.findall(r'<a class="clamp" href="/console/matches/(srv_\w+)"', text)
+    return re.findall(r'<a class="clamp" data-item href="/console/matches/(srv_\w+)"', text)
 
 
 async def score(site: ConsoleSite, server_id: str, number: int, scores: tuple[int, int], winner: str) -> None:
@@ -190,6 +203,9 @@ async def test_filters_select_matches(site: ConsoleSite) -> None:
     await end(site, third, reason=CancelReason.CANCELED_BY_OPERATOR)
     for query, expected in (
         ("status=failed", [second]),
+        ("outcome=failed", [second]),
+        ("outcome=canceled", [third]),
+        ("outcome=finished", []),
         ("status=stopped", [third]),
         ("phase=ended", [third, second]),
         ("phase=allocating&status=allocating", [first]),
@@ -225,7 +241,102 @@ async def test_labels_lead_to_the_matches_that_have_them(site: ConsoleSite) -> N
     )
     text = await show(site, unescape(link))
     assert listed(text) == [labeled]
-    assert 'value="event:cup &amp; co"' in text
+    assert 'type="hidden" name="label" value="event:cup &amp; co"' in text
+    assert 'href="?" aria-label="Remove the filter event:cup &amp; co"' in text
     (row,) = await download(site, unescape(link))
     assert row["labels"] == "event: cup & co; formula: =1+1"
     assert "must be the name of a label" in await show(site, "label=cup", status=400)
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+async def test_one_box_searches_and_the_page_says_what(site: ConsoleSite) -> None:
+    first = await site.create_match(externalMatchId="cup/r1-m1", gameSettings=settings("<b>Owls</b>"))
+    second = await site.create_match(externalMatchId="cup/r1-m2", gameSettings=settings(labels={"event": "finals"}))
+    await end(site, second)
+    await site.create_match(STRANGER, externalMatchId="cup/r1-m1")
+    await index_some(site.resources.db)
+    for query, expected in (
+        ("search=r1", [second, first]),
+        ("search=OWLS", [second, first]),
+        ("search=m1+owl", [first]),
+        ("search=finals", [second]),
+        ("search=lost", [second]),
+        (f"search={PLAYERS[0]}&outcome=failed", [second]),
+        ("search=%3Cb%3E+m1", [first]),
+        ("search=%21", []),
+        ("search=", [second, first]),
+    ):
+        assert listed(await show(site, query)) == expected, query
+        assert [row["serverId"] for row in await download(site, query)] == expected, query
+    text = await show(site, "search=%3Cimg%3E%22")
+    assert 'value="&lt;img&gt;&#34;"' in text
+    assert "Searched are the words of external ids, teams, labels and reasons" in text
+    assert "must be 1 to 300 characters" in await show(site, f"search={'x' * 301}", status=400)
+
+
+# --- selections ---------------------------------------------------------------------------------------------------
+
+
+async def select(site: ConsoleSite, action: str, ids: list[str], *, who: str = OWNER, back: str = "") -> httpx.Response:
+    form = {"back": back, **{f"selected-{server_id}": "on" for server_id in ids}}
+    return await site.request("POST", f"/console/selection/{action}", who=who, form=form)
+
+
+async def phases(site: ConsoleSite, ids: list[str]) -> list[str]:
+    found = {str(row[0]): str(row[1]) for row in await site.resources.db.read("SELECT id, match_phase FROM servers")}
+    return [found[server_id] for server_id in ids]
+
+
+async def test_selected_matches_are_canceled_and_those_that_have_ended_stay(site: ConsoleSite) -> None:
+    ids = [await site.create_match() for _ in range(4)]
+    await end(site, ids[0])
+    before = await site.resources.db.read("SELECT * FROM outcomes")
+    answer = await select(site, "cancel", ids[:3], who=ADMIN, back="region=sandbox&pageSize=2&page=2")
+    assert answer.headers["location"] == f"{PATH}?region=sandbox&pageSize=2&page=2"
+    assert "2 matches were canceled." in (await site.follow(answer, who=ADMIN)).text
+    assert await phases(site, ids) == ["ended"] * 3 + ["allocating"]
+    assert set(before) < set(await site.resources.db.read("SELECT * FROM outcomes"))
+    answer = await select(site, "cancel", ids[:3])
+    assert "Nothing was canceled: these matches have ended." in (await site.follow(answer, who=OWNER)).text
+    assert "No match was selected." in (await site.follow(await select(site, "cancel", []), who=OWNER)).text
+
+
+async def test_callbacks_of_selected_matches_are_sent_again(site: ConsoleSite) -> None:
+    ids = [await site.create_match(callbackUrl="https://caller.example/") for _ in range(3)]
+    for server_id in ids[:2]:
+        await end(site, server_id)
+    tried = "UPDATE callbacks SET attempts = 2, next_at_ms = NULL WHERE server_id = :id"
+    await site.resources.db.write([Statement(tried, {"id": ids[0]})])
+    answer = await select(site, "redeliver", ids, who=REFEREE)
+    assert "1 callback is being sent again." in (await site.follow(answer, who=REFEREE)).text
+    answer = await select(site, "redeliver", ids[1:])
+    assert "No callback was sent" in (await site.follow(answer, who=OWNER)).text
+
+
+async def test_only_those_who_may_act_select_and_only_their_own_matches(site: ConsoleSite) -> None:
+    ours, theirs = await site.create_match(), await site.create_match(STRANGER)
+    for who, cancels, sends in (
+        (OWNER, True, True),
+        (REFEREE, False, True),
+        (CASTER, False, False),
+        (MEMBER, False, False),
+    ):
+        text = await show(site, who=who)
+        assert (f"selected-{ours}" in text, "selection/cancel" in text) == (sends, cancels), who
+        assert (await select(site, "cancel", [theirs] if cancels else [ours], who=who)).status_code == 403, who
+        answer = await select(site, "redeliver", [theirs], who=who)
+        assert answer.status_code == (303 if sends else 403), who
+        if sends:
+            assert "No callback was sent" in (await site.follow(answer, who=who)).text
+    assert await phases(site, [ours, theirs]) == ["allocating"] * 2
+    assert (await select(site, "cancel", ["%00", "'"])).status_code == 400
+    assert (await select(site, "cancel", [f"srv_{number}" for number in range(101)])).status_code == 400
+
+
+@pytest.mark.parametrize("back", ["//evil.example", "x" * 9_000, "a=%0d%0aX:1", "&&&=", "é=é"])
+async def test_way_back_stays_on_the_list(site: ConsoleSite, back: str) -> None:
+    answer = await select(site, "cancel", [], back=back)
+    assert answer.status_code == 303
+    assert re.fullmatch(r"/console/matches(\?[!-~]*)?", answer.headers["location"])

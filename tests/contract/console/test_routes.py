@@ -19,7 +19,18 @@ from matchpod.console.rendering import POLICY
 from matchpod.console.routes import ROUTES, AnyRoute
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+from tests.contract.console.console_site import (
+    ADMIN,
+    CASTER,
+    MEMBER,
+    OPERATOR,
+    OWNER,
+    REFEREE,
+    STRANGER,
+    WRITER,
+    ConsoleSite,
+    open_site,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -86,15 +97,18 @@ async def test_without_a_session_nothing_is_shown_or_done(site: ConsoleSite) -> 
 
 
 FORBIDDEN: Mapping[str, Sequence[Who]] = {
-    MEMBER: (Who.MANAGER, Who.OWNER, Who.OPERATOR),
+    MEMBER: (Who.REFEREE, Who.MANAGER, Who.OWNER, Who.OPERATOR),
+    CASTER: (Who.REFEREE, Who.MANAGER, Who.OWNER, Who.OPERATOR),
+    REFEREE: (Who.MANAGER, Who.OWNER, Who.OPERATOR),
     ADMIN: (Who.OWNER, Who.OPERATOR),
     OWNER: (Who.OPERATOR,),
     STRANGER: (Who.OPERATOR,),
-    OPERATOR: (Who.MEMBER, Who.MANAGER, Who.OWNER),
-    WRITER: (Who.MEMBER, Who.MANAGER, Who.OPERATOR),
+    OPERATOR: (Who.MEMBER, Who.REFEREE, Who.MANAGER, Who.OWNER),
+    WRITER: (Who.MEMBER, Who.REFEREE, Who.MANAGER, Who.OPERATOR),
 }
-"""Whose addresses a person may not use. Members may not act, and only owners manage access; operators see no
-organization; people of organizations are no operators; keys that may not read matches show none."""
+"""Whose addresses a person may not use. Members and casters may not act, referees do not create matches, and only
+owners manage access; operators see no organization; people of organizations are no operators; keys that may not read
+matches show none."""
 
 
 @pytest.mark.parametrize("who", FORBIDDEN)
@@ -199,7 +213,7 @@ def check_headers(response: httpx.Response, *, is_asset: bool = False) -> None:
     assert "unsafe" not in POLICY
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "strict-origin"
     assert headers["cross-origin-opener-policy"] == "same-origin"
     assert not any(name.startswith("access-control-") for name in headers)
     assert headers["cache-control"] == "no-store" or (is_asset and response.status_code == 200)

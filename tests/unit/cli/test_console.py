@@ -14,7 +14,7 @@ from matchpod.cli import create_app, organizations
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions, ConsoleUser
 from matchpod.service.access.organizations import Access
-from matchpod.service.identity.principals import OrganizationView
+from matchpod.service.identity.principals import ConsoleRole, OrganizationView
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT
 
@@ -68,6 +68,27 @@ def test_link_of_an_operator_needs_no_organization(runner: CommandRunner) -> Non
     found = LINK.fullmatch(runner.output(app, "console", "--operator") + "\n")
     assert found is not None
     assert log_in(runner, found[1]).is_operator
+
+
+def test_link_is_for_a_named_person_with_a_role(acme: CommandRunner) -> None:
+    result = acme.invoke(app, "console", "--name", " Ann O'Hara ", "--role", "referee")
+    found = LINK.fullmatch(result.stdout)
+    assert found is not None
+    assert "log in as referee of acme (Ann O'Hara); it works once" in result.stderr
+    user = log_in(acme, found[1])
+    assert user.principal is not None
+    assert (user.name, user.principal.role) == ("Ann O'Hara", ConsoleRole.REFEREE)
+    found = LINK.fullmatch(acme.output(app, "console", "--operator", "--name", "Olga") + "\n")
+    assert found is not None
+    assert log_in(acme, found[1]).name == "Olga"
+
+
+def test_unknown_role_and_name_that_cannot_be_shown_are_errors(acme: CommandRunner) -> None:
+    assert acme.error(app, "console", "--role", "judge") == (
+        "Unknown role 'judge'. Known roles: owner, admin, member, referee, caster."
+    )
+    assert acme.error(app, "console", "--role", "caster", "--operator") == "Use either --role or --operator, not both."
+    assert acme.error(app, "console", "--name", "A\tB").startswith("The name of a person must not contain control")
 
 
 def test_organization_must_be_chosen_if_there_are_several(acme: CommandRunner) -> None:

@@ -23,7 +23,7 @@ def test_faults_are_kept_by_parameter() -> None:
     assert filters.query is None
     assert sorted(filters.faults) == ["colour", "since", "state"]
     assert [name for name, _ in filters.other_faults] == ["colour", "state"]
-    assert [(name, label) for name, label, _ in filters.wrong_fields] == [("since", "Created from (UTC)")]
+    assert [(name, label) for name, label, _ in filters.wrong_fields] == [("since", "Created from")]
     assert filters.value("state") == "x"
     assert filters.value("until") == ""
 

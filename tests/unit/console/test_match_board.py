@@ -5,7 +5,10 @@ from __future__ import annotations
 from cs2_protocol.game import Side, Team
 from matchpod.console.match_board import Board, final_board, live_board
 from matchpod.console.rendering import fragment
+from matchpod.core.match.actions import ActionType
+from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import MatchType
+from matchpod.core.views.match_progress import Guest
 from matchpod.core.views.progress import PlayerState, RosterPlayer
 from matchpod.core.views.result_shapes import StoredPlayer
 
@@ -81,3 +84,25 @@ def test_winner_of_a_map_is_marked() -> None:
 def test_id_that_is_none_of_steam_has_no_link() -> None:
     board = final_board([StoredPlayer(steam_id="javascript:alert(1)")], MatchType.COMPETITIVE, NAMES)
     assert "href" not in html(board)
+
+
+def test_casters_and_coaches_are_listed_after_the_players_without_numbers() -> None:
+    guests = [
+        Guest(steam_id=BEN, role=RosterRole.SPECTATOR, name=EVIL, is_here=True),
+        Guest(steam_id=CID, role=RosterRole.COACH2),
+    ]
+    board = live_board(
+        [RosterPlayer(steam_id=ANN, team=Team.TEAM1)],
+        {BEN: StoredPlayer(steam_id=BEN, kills=1)},
+        MatchType.WINGMAN,
+        NAMES,
+        side=None,
+        is_known=True,
+        guests=guests,
+    )
+    assert [one.name for one in board.teams] == ["Reds", "Casters and coaches"]
+    assert [(one.shown, one.role) for one in board.teams[1].players] == [(EVIL, "spectator"), (CID, "coach of Blues")]
+    acts = (ActionType.REMOVE_PLAYER,)
+    shown = fragment("board_parts.html", "board", board, "Players", "/console/matches/srv", acts).decode()
+    assert shown.count('data-act="removePlayer"') == 3
+    assert "<img" not in shown

@@ -16,6 +16,13 @@ PLAYER = "76561198000000001"
         f"  {PLAYER}\t",
         f"{PLAYER},",
         f"{PLAYER} ;",
+        f"Ann {PLAYER}",
+        f"{PLAYER} Ann, the 1st",
+        f'"Ann; the 1st","{PLAYER}",captain',
+        f"Ann\t{PLAYER}\t1337",
+        "1. Ann (STEAM_0:1:19867136)",
+        f"<https://steamcommunity.com/profiles/{PLAYER}> | Ann",
+        f"Ann https://steamcommunity.com/id/ann {PLAYER}",
         "[U:1:39734273]",
         "STEAM_0:1:19867136",
         "STEAM_1:1:19867136",
@@ -37,7 +44,7 @@ def test_lines_are_counted_as_in_the_text_field() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["foo", "7656119800000000", "[U:1:0]", "STEAM_9:0:1", f"{PLAYER} {PLAYER}", "https://evil.example/profiles/7", "0"],
+    ["foo", "7656119800000000", "[U:1:0]", "STEAM_9:0:1", "https://evil.example/profiles/7", "0", "Ann Bo", "name"],
 )
 def test_line_that_cannot_be_read_is_kept_with_a_fault(line: str) -> None:
     (listed,) = read_roster(f"\n{line}")
@@ -46,10 +53,42 @@ def test_line_that_cannot_be_read_is_kept_with_a_fault(line: str) -> None:
     assert listed.fault.startswith(f"line 2: “{line}” is not a SteamID")
 
 
+OTHER = "76561198000000002"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PLAYER} {OTHER}",
+        f"{PLAYER},{OTHER}",
+        f"Ann {PLAYER}; Bo {OTHER};",
+        f"Ann\t{PLAYER}\r\nBo\t{OTHER}\r\n",
+        f"Name;Steam ID\nAnn;{PLAYER}\nBo;{OTHER}",
+        f"name,steamid64\n{PLAYER}\n[U:1:39734274]",
+    ],
+)
+def test_lists_and_tables_are_read(text: str) -> None:
+    listed = read_roster(text)
+    assert [(one.player, one.fault) for one in listed] == [(PLAYER, None), (OTHER, None)]
+
+
+@pytest.mark.parametrize(
+    "typo", ["7656119800000000", "765611980000000011", "STEAM_0:2:1", "https://steamcommunity.com/profiles/ann"]
+)
+def test_id_with_a_typo_does_not_pass_for_a_name(typo: str) -> None:
+    listed = read_roster(f"Ann {PLAYER}\nBo {typo} {OTHER}")
+    assert [one.player for one in listed] == [PLAYER, typo, OTHER]
+    assert [one.fault is None for one in listed] == [True, False, True]
+
+
+def test_heading_counts_only_in_the_first_line() -> None:
+    assert [one.player for one in read_roster(f"{PLAYER}\nname id")] == [PLAYER, "name id"]
+
+
 def test_profile_with_a_name_is_explained() -> None:
     (listed,) = read_roster("https://steamcommunity.com/id/someone")
     assert listed.fault is not None
-    assert "does not contain the SteamID" in listed.fault
+    assert "does not contain the SteamID, and names of profiles cannot be looked up here" in listed.fault
 
 
 def test_fault_quotes_only_a_part_of_a_long_line() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from matchpod.console.audit_words import audit_lines, session_words
-from matchpod.console.visit import READER_ONLY, Visit
+from matchpod.console.audit_words import audit_lines, browser_words, session_words
+from matchpod.console.visit import READER_ONLY, Visit, Who
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
 from matchpod.core.faults import stated_fault
 from matchpod.core.requests.audit_query import read_audit_query
@@ -37,9 +37,18 @@ ROLE_TEXTS = {
 _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for scope in Scope}
 
 
+class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One session in the list."""
+
+    session: object
+    who: str
+    """The person, or what it was begun with."""
+    browser: str
+    may_end: bool
+
+
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
-    lines: Sequence[tuple[object, str, bool]]
-    """The sessions, each with what it was begun with, and whether the person may end it."""
+    lines: Sequence[SessionLine]
     page: int
     total: int
     """The sessions on all pages."""
@@ -138,20 +147,34 @@ async def end_session(visit: Visit) -> Response:
     return visit.done(PATH, "session-ended")
 
 
+async def end_other_sessions(visit: Visit) -> Response:
+    """End all sessions that the person may end, except this one."""
+    ended = await visit.deps.sessions.end_others(visit.user, key_id=_only_key(visit, may_end=True))
+    return visit.done(PATH, "other-sessions-ended" if ended else "no-sessions-ended")
+
+
 async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
-    user = visit.user
-    only_key = None if user.principal is None or _sees_all(user) else user.principal.key_id
+    user, only_key = visit.user, _only_key(visit)
     total = await visit.deps.sessions.count(user.org_id, key_id=only_key)
     page = min(_page_number(visit), max(1, -(-total // SESSIONS_PER_PAGE)))
     lines = [
-        (
-            session,
-            session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
-            _may_end(visit, session.id, session.key_id),
+        SessionLine(
+            session=session,
+            who=session.name
+            or session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
+            browser=browser_words(session.user_agent),
+            may_end=_may_end(visit, session.id, session.key_id),
         )
         for session in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
     ]
     return SessionPage(lines=lines, page=page, total=total)
+
+
+def _only_key(visit: Visit, *, may_end: bool = False) -> str | None:
+    """Return the key whose sessions the person sees, or may end; None for all."""
+    principal = visit.user.principal
+    sees_all = visit.may(Who.OWNER) if may_end else _sees_all(visit.user)
+    return None if principal is None or sees_all else principal.key_id
 
 
 def _page_number(visit: Visit) -> int:
@@ -166,7 +189,7 @@ def _sees_all(user: ConsoleUser) -> bool:
 
 
 def _may_end(visit: Visit, session_id: str, key_id: str | None) -> bool:
-    return visit.user.is_operator or visit.is_owner or _is_own(visit.user, session_id, key_id)
+    return visit.user.is_operator or visit.may(Who.OWNER) or _is_own(visit.user, session_id, key_id)
 
 
 def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
@@ -191,15 +214,17 @@ async def overview(
     key_names = {key.id: f"{key.name} ({key.prefix}…)" if key.name else f"{key.prefix}…" for key in keys}
     before = read_audit_query([(name, text) for name, text in visit.query().items() if name == "before"]).before
     acts = await visit.deps.audit.page(user.org_id, before_id=before) if sees_all else []
-    log_ins = await visit.deps.audit.log_in_details(user.org_id, {act.actor for act in acts})
+    actors = {act.actor for act in acts}
+    log_ins = await visit.deps.audit.log_in_details(user.org_id, actors)
+    people = await visit.deps.audit.people(actors)
     return visit.page(
         "access.html",
         status=200 if fault is None else fault.status,
-        is_owner=visit.is_owner,
+        is_owner=visit.may(Who.OWNER),
         sees_all=sees_all,
         keys=keys,
         sessions=await _sessions(visit, key_names),
-        acts=audit_lines(acts, log_ins=log_ins, key_names=key_names),
+        acts=audit_lines(acts, log_ins=log_ins, key_names=key_names, people=people),
         older=acts[-1].id if len(acts) == PAGE_SIZE else "",
         is_newest=before is None,
         log_ins=await visit.deps.audit.log_ins() if user.is_operator else (),

@@ -23,7 +23,7 @@ ALREADY_CREATED = (
 
 async def form(visit: Visit) -> Response:
     """Show the form, filled so that it can be sent at once in a sandbox."""
-    regions = await _open_regions(visit)
+    regions = await open_regions(visit)
     first = next((region for region in regions if region.is_sandbox), regions[0] if regions else None)
     may_call_back = await visit.deps.services.private_callbacks.are_allowed()
     now = datetime.fromtimestamp(visit.deps.now_ms() / 1000, UTC)
@@ -74,7 +74,7 @@ async def _page(
     status: int = 200,
 ) -> Response:
     faults = faults or FormFaults()
-    regions = await _open_regions(visit)
+    regions = await open_regions(visit)
     return visit.page(
         "create.html",
         status=status,
@@ -93,7 +93,7 @@ async def _page(
     )
 
 
-async def _open_regions(visit: Visit) -> list[RegionState]:
+async def open_regions(visit: Visit) -> list[RegionState]:
     """Return the regions that accept matches, those whose servers can be used at present first."""
     accepting = [state for state in await visit.deps.services.regions.states() if state.is_switched_on]
     return sorted(accepting, key=lambda state: not state.view.is_active)

@@ -10,7 +10,7 @@ import msgspec
 from matchpod.console.command_lines import curl_line, verify_line
 from matchpod.console.filters import Filters, is_day, read_filters, storable
 from matchpod.console.rendering import HEADERS, NOT_STORED, iso
-from matchpod.console.visit import Visit
+from matchpod.console.visit import Visit, Who
 from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
 from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
@@ -20,7 +20,7 @@ from matchpod.service.reading.callbacks import CallbackDetail
 from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
-LABELS: Final = {"serverId": "Server id", "since": "Created from (UTC)", "until": "to (UTC)"}
+LABELS: Final = {"serverId": "Server id", "since": "Created from", "until": "to"}
 """The filters that have a field on the page."""
 RESEND: Final = "resendSince"
 """The parameter with the time from which the form that sends callbacks again begins."""
@@ -127,7 +127,7 @@ async def show(visit: Visit, fault: MatchpodError | None = None) -> Response:
         check=check,
         verify_line="" if check is None else verify_line(check.message_id, check.timestamp),
         curl_line=curl_line(f"{visit.deps.origins.public_url}/api/v1/callbacks/{found.id}"),
-        may_redeliver=visit.may_act and found.state is not CallbackState.WAITING,
+        may_redeliver=visit.may(Who.REFEREE) and found.state is not CallbackState.WAITING,
     )
 
 

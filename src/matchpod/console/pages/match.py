@@ -24,9 +24,10 @@ from matchpod.console.requested_actions import OF_A_ROW, ActionForm, Rejection, 
 from matchpod.console.requested_actions import read_given as read_action
 from matchpod.console.requested_actions import with_faults as with_action_faults
 from matchpod.console.ruling_form import read_given, ruling_form, with_faults
-from matchpod.console.visit import Visit
+from matchpod.console.visit import Visit, Who
 from matchpod.core.errors import (
     ActionNotPossibleError,
+    ForbiddenError,
     IdempotencyConflictError,
     InvalidParamsError,
     MatchNotEndedError,
@@ -62,6 +63,8 @@ async def act(visit: Visit) -> Response:
     match = await visit.deps.details.get(visit.principal, server_id)
     if action is None:
         raise NotFoundError("There is no such action.")
+    if fault := visit.fault(action.who):
+        raise ForbiddenError(fault)
     if not action.is_allowed(match):
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
     revealed = await action.perform(visit, match)
@@ -159,7 +162,7 @@ async def show(
 ) -> Response:
     broadcast, view = await _viewed(visit)
     match, query = view.match, visit.query()
-    form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
+    form = ruling_form(match, visit.deps.now_ms()) if visit.may(Who.MANAGER) else None
     form = form if form is None or rejected is None else with_faults(form, *rejected)
     error = (rejected or not_accepted or (None, None))[1]
     chosen = _chosen_map(match, query)
@@ -178,7 +181,7 @@ async def show(
         revealed=revealed,
         result=await _result(visit, view, chosen),
         order=order_of(match),
-        anew=(anew or again_form(match, new_once())) if match.has_ended and visit.may_act else None,
+        anew=(anew or again_form(match, new_once())) if match.has_ended and visit.may(Who.MANAGER) else None,
         form=form,
         again=_prefilled(view, query) if not_accepted is None else _again(view, *not_accepted),
         names=team_names(match),
@@ -197,14 +200,14 @@ def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None
 
 async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
     """Return the rulings that were made, for those who may make them."""
-    if not (match.has_ended and visit.may_act):
+    if not (match.has_ended and visit.may(Who.REFEREE)):
         return ()
     return await visit.deps.details.rulings(visit.principal, match.server_id)
 
 
 async def _failure(visit: Visit, match: MatchDetail) -> FailureDetail | None:
     """Return what is known of a failed server, for those who may read its log."""
-    if match.status is not ServerStatus.FAILED or not visit.may_act:
+    if match.status is not ServerStatus.FAILED or not visit.may(Who.MANAGER):
         return None
     return await visit.deps.details.failure(visit.principal, match.server_id)
 

@@ -1,34 +1,44 @@
-"""Matches: the history of an organization with the filters of the API, also as CSV."""
+"""Matches: the history of an organization with the filters of the API, also as CSV; cancel or send again several."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
 from matchpod.console.command_lines import curl_line
 from matchpod.console.filters import Filters, is_day, read_filters
 from matchpod.console.match_csv import csv_heading, csv_rows
-from matchpod.console.match_wording import PHASES, STATUSES, standing, tone
+from matchpod.console.match_wording import OUTCOMES, PHASES, standing, tone
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
+from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, ServerNotRunningError
 from matchpod.core.iso_dates import read_date
+from matchpod.core.labels import MAX_LABELED
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.requests.history_query import MAX_PAGE_SIZE, read_server_id
 from matchpod.core.requests.match_list_query import MatchListQuery, read_match_list_query
+from matchpod.core.server_status import ServerStatus
 from matchpod.web.http.responses import Header, PartedResponse, Response
 
 PATH: Final = "/console/matches"
 LABELS: Final = {
-    "externalMatchId": "External id",
-    "status": "Status",
+    "search": "Search",
+    "outcome": "Outcome",
     "phase": "Phase",
     "region": "Region",
-    "label": "Label",
-    "dateFrom": "Created from (UTC)",
-    "dateTo": "to (UTC)",
+    "dateFrom": "Created from",
+    "dateTo": "to",
 }
 """The filters that have a field on the page."""
+OTHERS: Final = ("status", "externalMatchId", "label")
+"""Filters that links lead to, without a field."""
+SELECTED: Final = "selected-"
+"""Followed by the id of a server in the name of a field."""
+MAX_FILTERS: Final = 20
 CSV: Final = b"text/csv; charset=utf-8"
 FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="matches.csv"'),)
 
@@ -48,6 +58,48 @@ async def download_csv(visit: Visit) -> Response | PartedResponse:
         return _page(visit, filters, found=None, status=400)
     parts = _csv_parts(visit, filters.query)
     return PartedResponse(parts=parts, content_type=CSV, headers=(*HEADERS, NOT_STORED, *FILE))
+
+
+async def cancel_selected(visit: Visit) -> Response:
+    """Cancel the selected matches that have not ended."""
+    given, canceled = await visit.form(), 0
+    selected, matches = _selected(given), visit.deps.services.matches
+    for server_id in selected:
+        server = await matches.get(visit.principal, server_id)
+        if server.status not in (ServerStatus.STOPPED, ServerStatus.FAILED):
+            with suppress(ServerNotRunningError):  # it has ended meanwhile
+                await matches.cancel(visit.principal, server_id)
+                canceled += 1
+    word = "selection-canceled" if canceled else "selection-not-canceled"
+    return _back(visit, given, word if selected else "nothing-selected", number=canceled)
+
+
+async def redeliver_selected(visit: Visit) -> Response:
+    """Send the newest callback of each selected match again, unless it still waits."""
+    given, sent = await visit.form(), 0
+    selected, callbacks = _selected(given), visit.deps.services.callbacks
+    for server_id in selected:
+        found = await callbacks.list(visit.principal, CallbacksQuery(server_id=server_id, page_size=1))
+        if found.items and found.items[0].state is not CallbackState.WAITING:
+            with suppress(CallbackWaitingError):  # another person has sent it meanwhile
+                await callbacks.redeliver(visit.principal, found.items[0].id)
+                sent += 1
+    word = "selection-redelivered" if sent else "selection-not-redelivered"
+    return _back(visit, given, word if selected else "nothing-selected", number=sent)
+
+
+def _selected(given: Mapping[str, str]) -> Sequence[str]:
+    """Return the ids of the selected servers: each is the name of a field."""
+    ids = [name.removeprefix(SELECTED) for name in given if name.startswith(SELECTED)]
+    if len(ids) > MAX_PAGE_SIZE or not all(map(read_server_id, ids)):
+        raise InvalidParamsError(f"Select the matches of one page, at most {MAX_PAGE_SIZE}.")
+    return ids
+
+
+def _back(visit: Visit, given: Mapping[str, str], notice: str, *, number: int) -> Response:
+    """Return to the list with the same filters."""
+    query = urlencode(parse_qsl(given.get("back", ""))[:MAX_FILTERS])
+    return visit.done(f"{PATH}?{query}" if query else PATH, notice, number=number)
 
 
 async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes]:
@@ -83,8 +135,14 @@ def _page(visit: Visit, filters: Filters[MatchListQuery], *, found: object, stat
         "matches.html",
         status=status,
         filters=filters,
-        statuses=STATUSES,
+        others=[
+            (name, value) for name, value in filters.given.items() if name in OTHERS and name not in filters.faults
+        ],
+        outcomes=OUTCOMES,
         phases=PHASES,
+        most_found=MAX_LABELED,
+        query_text=query,
+        selected=SELECTED,
         regions=[region.code for region in visit.deps.services.regions.all()],
         found=found,
         standing=standing,

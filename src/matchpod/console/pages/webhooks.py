@@ -13,7 +13,7 @@ import msgspec
 from matchpod.console.filters import Filters, read_filters, storable
 from matchpod.console.pages.deliveries import DAY_MS, STATES
 from matchpod.console.rendering import iso
-from matchpod.console.visit import Visit
+from matchpod.console.visit import Visit, Who
 from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.webhook_request import DeliveriesQuery, read_deliveries_query
@@ -146,7 +146,7 @@ async def show_delivery(visit: Visit, fault: MatchpodError | None = None) -> Res
         one=found,
         fault=None if fault is None else str(fault),
         body=msgspec.json.format(bytes(found.body), indent=2).decode(errors="replace"),
-        may_redeliver=visit.may_act and found.state is not CallbackState.WAITING,
+        may_redeliver=visit.may(Who.MANAGER) and found.state is not CallbackState.WAITING,
     )
 
 

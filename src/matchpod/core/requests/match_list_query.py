@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Final
 
@@ -12,13 +13,19 @@ from matchpod.core.labels import Label
 from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, LABEL, MAX_PAGE, MAX_PAGE_SIZE, read_labels
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.core.requests.text_rules import external_id_fault, filter_fault
+from matchpod.core.search_words import MAX_SEARCH, search_words
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 
 MAX_REGION: Final = 64
 """Most characters of a region in a filter: more than any code has."""
 
-_NAMES: Final = ("page", "pageSize", "status", "phase", "region", "externalMatchId", LABEL, "dateFrom", "dateTo")
+SEARCH: Final = "search"
+OUTCOME: Final = "outcome"
+
+_NAMES: Final = (
+    "page", "pageSize", SEARCH, OUTCOME, "status", "phase", "region", "externalMatchId", LABEL, "dateFrom", "dateTo",
+)  # fmt: skip
 
 _RUNNING: Final = frozenset(PublicPhase) - {PublicPhase.ALLOCATING, PublicPhase.ENDED}
 _PHASES: Final = {
@@ -31,11 +38,23 @@ _PHASES: Final = {
 """The phases that a server with each status can have."""
 
 
+class ListedOutcome(StrEnum):
+    """How the matches of a list have ended."""
+
+    FINISHED = "finished"
+    CANCELED = "canceled"
+    """Without a result, but not because of a failure."""
+    FAILED = "failed"
+
+
 class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Filters and page of the list of matches; the times, `before_ms` excluded, are compared with the creation."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
+    words: tuple[str, ...] | None = None
+    """Only those that have a word that begins with each of these, which may be none; None without a search."""
+    outcome: ListedOutcome | None = None
     status: ServerStatus | None = None
     phase: PublicPhase | None = None
     region: str | None = None
@@ -61,6 +80,8 @@ def read_match_list_query(pairs: Sequence[tuple[str, str]]) -> MatchListQuery:
     fields = QueryFields(pairs, _NAMES, repeatable=(LABEL,))
     page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
     page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
+    search = fields.text(SEARCH, partial(filter_fault, max_length=MAX_SEARCH))
+    outcome = fields.choice(OUTCOME, ListedOutcome)
     status, phase = fields.choice("status", ServerStatus), fields.choice("phase", PublicPhase)
     region = fields.text("region", partial(filter_fault, max_length=MAX_REGION))
     external_match_id = fields.text("externalMatchId", external_id_fault)
@@ -70,6 +91,8 @@ def read_match_list_query(pairs: Sequence[tuple[str, str]]) -> MatchListQuery:
     return MatchListQuery(
         page=page or 1,
         page_size=page_size or DEFAULT_PAGE_SIZE,
+        words=None if search is None else search_words(search),
+        outcome=outcome,
         status=status,
         phase=phase,
         region=region,

@@ -87,9 +87,9 @@ _MAX_HOST = 253
 _MAX_PORT = 65535
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, at_most: int = MAX_QUOTED) -> str:
     """Return a caller's text in a form that is safe to quote in a message: short, printable and encodable."""
-    cut = text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+    cut = text if len(text) <= at_most else text[:at_most] + "…"
     if cut.isprintable():  # fast path for the common case
         return cut
     return "".join("\ufffd" if unicodedata.category(character) in UNPRINTABLE else character for character in cut)

@@ -7,10 +7,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from cs2_protocol.game import Side
+from cs2_protocol.game import PlayerId, Side
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.actions import ActionRecord, ActionState, ActionType
 from matchpod.core.match.match import Match
+from matchpod.core.match.roster import RosterRole
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.progress import (
     Deadline,
@@ -37,6 +38,16 @@ class PendingAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     requested_at: Annotated[str, Meta(description="When: ISO 8601 in UTC.")]
 
 
+class Guest(msgspec.Struct, frozen=True, kw_only=True):
+    """A listed person who does not play: a spectator or a coach."""
+
+    steam_id: PlayerId
+    role: RosterRole
+    name: str = ""
+    """Empty unless they are on the server."""
+    is_here: bool = False
+
+
 class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Where a match stands; times are those of our clock. Without its log, only the first fields are known."""
 
@@ -50,6 +61,7 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for: WaitingFor | None = None
     until_ms: int | None = None
     roster: tuple[RosterPlayer, ...] = ()
+    guests: tuple[Guest, ...] = ()
     sides: Sides | None = None
     """While a map with teams is live."""
     round: int | None = None
@@ -134,6 +146,7 @@ def progress_of(
         waiting_for=None if deadline is None else deadline[1],
         until_ms=None if deadline is None else deadline[0],
         roster=live_roster(match, stays),
+        guests=tuple(_guest(match, player_id) for player_id in match.roster.guests()),
         sides=sides_of(match),
         round=round_number(match),
         live_ms=None if started_ms is None or not is_live else match.times.ours(started_ms),
@@ -144,6 +157,16 @@ def progress_of(
         lost_rounds=sum(len(played.missing_rounds) for played in match.maps),
         detections=len(match.detections),
         pending_action=None if pending is None else _pending(pending, skipped_ms),
+    )
+
+
+def _guest(match: Match, player_id: PlayerId) -> Guest:
+    connection = match.presence.connected.get(player_id)
+    return Guest(
+        steam_id=player_id,
+        role=match.roster.roles[player_id],
+        name="" if connection is None else connection.name,
+        is_here=connection is not None,
     )
 
 

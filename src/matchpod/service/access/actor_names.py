@@ -1,4 +1,4 @@
-"""Read how the keys and sessions are called that acted, for people who manage an organization."""
+"""Read the names of the keys and sessions that acted, for people who manage an organization."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from collections.abc import Iterable
 from typing import Final
 
 from matchpod.ports import Database
-from matchpod.storage import api_keys
+from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""What a session is called that was begun with a link: nothing else is known of who used it."""
+"""What a session is called that was begun with a link for no named person: nothing else is known of who used it."""
 
 _SESSION: Final = "ses_"
 
 
 async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, str]:
-    """Return by id the names of keys, or the beginnings of those without a name; a session is called a link.
+    """Return by id the names of keys, or the beginnings of those without a name; of sessions, those of their people.
 
-    Ids of other actors, and of keys that do not exist, are left out.
+    A session of no named person is called a link. Ids of other actors, and of keys that do not exist, are left out.
     """
     known = {actor for actor in actors if actor is not None}
     names = {actor: LINK for actor in known if is_session(actor)}
+    names |= await people_of(db, names)
     if others := sorted(known - names.keys()):
         names |= {key.id: key.name or f"{key.prefix}…" for key in await api_keys.by_ids(db, others)}
     return names
+
+
+async def people_of(db: Database, actors: Iterable[str]) -> dict[str, str]:
+    """Return the names of the people whose sessions are among these actors, by session."""
+    sessions = sorted(actor for actor in set(actors) if is_session(actor))
+    return await console_sessions.people(db, sessions) if sessions else {}
 
 
 def is_session(actor: str) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from matchpod.core.requests.audit_query import AuditQuery
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.ports import Clock, Database, Statement
-from matchpod.service.access.actor_names import LINK, actor_names, is_session
+from matchpod.service.access.actor_names import LINK, actor_names, is_session, people_of
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.service.identity.principals import Principal
@@ -58,6 +58,7 @@ class Action(StrEnum):
     LOGGED_OUT = "logged_out", "logged out"
     LOG_IN_FAILED = "log_in_failed", "failed to log in", Target.KEY
     SESSION_ENDED = "session_ended", "ended a session"
+    OTHER_SESSIONS_ENDED = "other_sessions_ended", "ended all other sessions"
     MATCH_CREATED = "match_created", "created a match", Target.MATCH
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
     ACTION_REQUESTED = "action_requested", "asked for an action on a match", Target.MATCH
@@ -121,7 +122,8 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str | None,
         Meta(
             description="The name of that key, or of the key that the session was begun with: the beginning of its "
-            "text if it has no name. `a link` for a session that was begun with one. Otherwise null."
+            "text if it has no name. For a session that was begun with a link, the name of the person it was for, or "
+            "`a link`. Otherwise null."
         ),
     ]
     action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]
@@ -161,11 +163,11 @@ class Audit:
         self._random_bytes = random_bytes
 
     def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
-        """Return what records an act, to be written together with it."""
+        """Return the statement that records an act, to be written together with it."""
         return audit_log.insert(self.row(action, org_id=org_id, actor=actor, target=target, detail=detail))
 
     def row(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> AuditRow:
-        """Return the row of an act, for those who need its id."""
+        """Return the row of an act, for callers that need its id."""
         now_ms = self._clock.now_ms()
         return AuditRow(
             id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
@@ -212,6 +214,11 @@ class Audit:
         details = await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, set(recorded.values()))
         return {actor: details[act_id] for actor, act_id in recorded.items() if act_id in details}
 
+    @unavailable_on_outage
+    async def people(self, actors: Collection[str]) -> dict[str, str]:
+        """The names of the people whose sessions are among these actors, by session."""
+        return await people_of(self._db, actors)
+
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
         """The acts in the caller's organization, newest first. The web layer has checked scope and role."""
         size = query.page_size
@@ -225,4 +232,5 @@ class Audit:
         begun = await self.log_in_details(org_id, [actor for actor in actors if is_session(actor)])
         used = {actor: begun_with(begun[actor]) if actor in begun else actor for actor in actors}
         names = {LINK: LINK, **await actor_names(self._db, used.values())}
-        return {actor: names[key] for actor, key in used.items() if key in names and not is_session(key)}
+        known = {actor: names[key] for actor, key in used.items() if key in names and not is_session(key)}
+        return known | await people_of(self._db, actors)

@@ -2,8 +2,10 @@
 
 The cookie of a session is a random token of which only the hash is stored. A session ends when it was not used for
 IDLE_MS, after MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie opens only the
-console, a key only the API. Log-ins that repeat one with the same key are counted in the entry of that one in the audit
-log.
+console, a key only the API. Log-ins that repeat one with the same key are counted in its entry in the audit log.
+
+For earlier versions, every link and session that they find is that of an owner. So those with another role have another
+kind of hash, which only versions look up that know roles: for all others they do not exist.
 """
 
 from __future__ import annotations
@@ -25,11 +27,19 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit, recorded_session, repeated_session
 from matchpod.service.access.failed_logins import LogInKind
-from matchpod.service.access.organizations import Access
+from matchpod.service.access.organizations import Access, check_name
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
-from matchpod.service.identity.principals import KeyState, Principal, Role, Scope, principal_of, state_of
+from matchpod.service.identity.principals import (
+    ConsoleRole,
+    KeyState,
+    Principal,
+    Role,
+    principal_of,
+    principal_of_link,
+    state_of,
+)
 from matchpod.storage import audit_log, console_sessions, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.console_sessions import ActiveSessions, ConsoleLink, ConsoleSession
@@ -71,6 +81,8 @@ class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
     org_name: str
     principal: Principal | None
     """The rights in the organization; None for an operator."""
+    name: str = ""
+    """The person that the link of the session was for; empty if that was not said."""
 
     @property
     def is_operator(self) -> bool:
@@ -86,6 +98,17 @@ class NewSession(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"NewSession({self.session_id})"
+
+
+class _Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Who begins a session, with what, and where."""
+
+    org_id: str | None
+    key_id: str | None = None
+    user_agent: str
+    address: str | None
+    name: str | None = None
+    role: str | None = None
 
 
 class _RecordedLogIn(msgspec.Struct, kw_only=True):
@@ -124,11 +147,24 @@ class ConsoleSessions:
 
     # --- log in ---------------------------------------------------------------------------------------------------
 
-    async def create_link(self, org_id: str | None) -> str:
-        """Create a link for the owner of an organization, or for an operator; return its token."""
-        token = self._new_token()
-        link = ConsoleLink(token_hash=_hash(token), org_id=org_id, expires_at_ms=self._clock.now_ms() + LINK_MS)
-        record = self._audit.entry(Action.LINK_CREATED, org_id=org_id, actor=COMMAND_LINE)
+    async def create_link(self, org_id: str | None, *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
+        """Create a link for a person of an organization, or for an operator; return its token.
+
+        AccessError if the name cannot be used.
+        """
+        if name:
+            check_name(name, "The name of a person", shortest=1)
+        token, given = self._new_token(), None if org_id is None or role is Role.OWNER else role.value
+        link = ConsoleLink(
+            token_hash=_hash_for(token, given),
+            org_id=org_id,
+            expires_at_ms=self._clock.now_ms() + LINK_MS,
+            name=name or None,
+            role=given,
+        )
+        record = self._audit.entry(
+            Action.LINK_CREATED, org_id=org_id, actor=COMMAND_LINE, detail=", ".join(_for_whom(link.name, given))
+        )
         await self._db.write([console_sessions.insert_link(link), record])
         return token
 
@@ -139,12 +175,14 @@ class ConsoleSessions:
         RateLimitError if too many log-ins from the address failed.
         """
         await self._failures.check(address, LogInKind.CONSOLE_LINK)  # using a link up is a write
-        link = await console_sessions.consume_link(self._db, _hash(token)) if is_token(token) else None
+        link = await console_sessions.consume_link(self._db, _hashes(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             org_id = None if link is None else link.org_id
             await self._failures.add(address, LogInKind.CONSOLE_LINK, org_id=org_id)
             raise UnauthorizedError(LINK_INVALID)
-        return await self._open(link.org_id, None, user_agent, detail="with a link")
+        detail = ", ".join(["with a link", *_for_whom(link.name, link.role)])
+        begun = _Begun(org_id=link.org_id, user_agent=user_agent, address=address, name=link.name, role=link.role)
+        return await self._open(begun, detail=detail)
 
     @unavailable_on_outage
     async def open_by_key(self, key: str, *, user_agent: str, address: str | None = None) -> NewSession:
@@ -156,47 +194,50 @@ class ConsoleSessions:
             f"Bearer {key.strip()}", address=lambda: address, kind=LogInKind.CONSOLE_KEY
         )
         self._log_ins.acquire(principal.key_id)
+        begun = _Begun(org_id=principal.org_id, key_id=principal.key_id, user_agent=user_agent, address=address)
         async with self._recording:
             recorded = self._recorded.get(principal.key_id)
             if recorded is not None and self._clock.now_ms() - recorded.at_ms < REPEAT_MS:
                 with suppress(NothingChangedError):  # the entry is gone: this one gets its own
-                    return await self._open_repeated(principal, recorded, user_agent)
-            return await self._open(principal.org_id, principal.key_id, user_agent, detail=_with_key(principal))
+                    return await self._open_repeated(begun, recorded)
+            return await self._open(begun, detail=f"with {principal.key_id}")
 
-    async def _open(self, org_id: str | None, key_id: str | None, user_agent: str, *, detail: str) -> NewSession:
+    async def _open(self, begun: _Begun, *, detail: str) -> NewSession:
         session_id = f"ses_{self._random_bytes(_ID_RANDOM_BYTES).hex()}"
-        act = self._audit.row(Action.LOGGED_IN, org_id=org_id, actor=session_id, detail=detail)
-        opened = await self._insert(session_id, org_id, key_id, user_agent, record=audit_log.insert(act))
-        if key_id is not None:
-            self._recorded.pop(key_id, None)
-            self._recorded[key_id] = _RecordedLogIn(act_id=act.id, session_id=session_id, at_ms=act.at_ms)
+        act = self._audit.row(Action.LOGGED_IN, org_id=begun.org_id, actor=session_id, detail=detail)
+        opened = await self._insert(session_id, begun, record=audit_log.insert(act))
+        if begun.key_id is not None:
+            self._recorded.pop(begun.key_id, None)
+            self._recorded[begun.key_id] = _RecordedLogIn(act_id=act.id, session_id=session_id, at_ms=act.at_ms)
             if len(self._recorded) > MAX_REMEMBERED:
                 self._recorded.popitem(last=False)
         return opened
 
-    async def _open_repeated(self, principal: Principal, recorded: _RecordedLogIn, user_agent: str) -> NewSession:
+    async def _open_repeated(self, begun: _Begun, recorded: _RecordedLogIn) -> NewSession:
         recorded.count += 1
         session_id = repeated_session(recorded.session_id, recorded.count)
-        record = audit_log.set_detail(recorded.act_id, f"{_with_key(principal)}, {recorded.count} times")
-        return await self._insert(session_id, principal.org_id, principal.key_id, user_agent, record=record)
+        record = audit_log.set_detail(recorded.act_id, f"with {begun.key_id}, {recorded.count} times")
+        return await self._insert(session_id, begun, record=record)
 
-    async def _insert(
-        self, session_id: str, org_id: str | None, key_id: str | None, user_agent: str, *, record: Statement
-    ) -> NewSession:
+    async def _insert(self, session_id: str, begun: _Begun, *, record: Statement) -> NewSession:
         now_ms, cookie = self._clock.now_ms(), self._new_token()
         session = ConsoleSession(
             id=session_id,
-            token_hash=_hash(cookie),
-            org_id=org_id,
-            key_id=key_id,
+            token_hash=_hash_for(cookie, begun.role),
+            org_id=begun.org_id,
+            key_id=begun.key_id,
             created_at_ms=now_ms,
             seen_at_ms=now_ms,
             expires_at_ms=now_ms + MAX_MS,
-            user_agent=printable(user_agent[:MAX_USER_AGENT]),
+            user_agent=printable(begun.user_agent, at_most=MAX_USER_AGENT),
+            name=begun.name,
+            role=begun.role,
+            address=begun.address,
         )
-        surplus = console_sessions.end_oldest(org_id, key_id, keep=MAX_SESSIONS - 1)
-        await self._db.write([surplus, console_sessions.insert(session), record])
-        _log.info("logged in", extra={"session_id": session.id, "org_id": org_id, "key_id": key_id})
+        person = [] if begun.name is None else [console_sessions.insert_person(session_id, begun.name, now_ms)]
+        surplus = console_sessions.end_oldest(begun.org_id, begun.key_id, keep=MAX_SESSIONS - 1)
+        await self._db.write([surplus, console_sessions.insert(session), *person, record])
+        _log.info("logged in", extra={"session_id": session.id, "org_id": begun.org_id, "key_id": begun.key_id})
         return NewSession(cookie, session.id)
 
     # --- sessions -------------------------------------------------------------------------------------------------
@@ -204,7 +245,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def find(self, cookie: str) -> ConsoleUser | None:
         """Return who the cookie belongs to; None if its session has ended."""
-        found = await console_sessions.by_hash(self._db, _hash(cookie)) if is_token(cookie) else None
+        found = await console_sessions.by_hash(self._db, _hashes(cookie)) if is_token(cookie) else None
         if found is None:
             return None
         session, key = found
@@ -217,7 +258,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return those of the sessions that have not ended. They have open streams, which counts as use."""
+        """Return the sessions that have not ended. They have open streams, which counts as use."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]
@@ -230,7 +271,7 @@ class ConsoleSessions:
     async def list(self, org_id: str | None, *, key_id: str | None = None, page: int = 1) -> list[ConsoleSession]:
         """A page of the sessions of an organization, or of operators, that have not ended, newest first.
 
-        With `key_id`, only those that were begun with this key.
+        With `key_id`, only those that were begun with this key, or the one with this id: that of a link.
         """
         which, offset = self._active(org_id, key_id), (page - 1) * PAGE_SIZE
         return await console_sessions.list(self._db, which, offset=offset, limit=PAGE_SIZE)
@@ -268,6 +309,17 @@ class ConsoleSessions:
         await self._db.write([console_sessions.end(session_id), record])
         return True
 
+    @unavailable_on_outage
+    async def end_others(self, user: ConsoleUser, *, key_id: str | None = None) -> int:
+        """End all sessions that `list` has, except the own one; return how many."""
+        others = console_sessions.end_others(self._active(user.org_id, key_id), kept=user.session_id)
+        record = self._audit.entry(Action.OTHER_SESSIONS_ENDED, org_id=user.org_id, actor=user.session_id)
+        try:
+            ended, _ = await self._db.write([others, record])
+        except NothingChangedError:
+            return 0
+        return len(ended)
+
     async def sweep(self) -> None:
         """Delete sessions and links that can no longer be used."""
         now_ms = self._clock.now_ms()
@@ -275,14 +327,22 @@ class ConsoleSessions:
 
     async def _user(self, session: ConsoleSession, key: ApiKey | None) -> ConsoleUser | None:
         if session.org_id is None:
-            return ConsoleUser(session_id=session.id, org_id=None, org_name="", principal=None)
+            return ConsoleUser(session_id=session.id, org_id=None, org_name="", principal=None, name=session.name or "")
         organization = await organizations.get(self._db, session.org_id)
         if organization is None:
             return None
-        owner = Principal(org_id=session.org_id, key_id=session.id, role=Role.OWNER, scopes=frozenset(Scope))
-        principal = replace(owner if key is None else principal_of(key), session_id=session.id)
+        if key is None:
+            principal = principal_of_link(session.org_id, session.id, session.role or Role.OWNER)
+        else:
+            principal = replace(principal_of(key), session_id=session.id)
+        if principal is None:
+            return None
         return ConsoleUser(
-            session_id=session.id, org_id=session.org_id, org_name=organization.name, principal=principal
+            session_id=session.id,
+            org_id=session.org_id,
+            org_name=organization.name,
+            principal=principal,
+            name=session.name or "",
         )
 
     def _new_token(self) -> str:
@@ -304,9 +364,17 @@ def _is_over(session: ConsoleSession, now_ms: int) -> bool:
     return session.expires_at_ms <= now_ms or session.seen_at_ms + IDLE_MS <= now_ms
 
 
-def _with_key(principal: Principal) -> str:
-    return f"with {principal.key_id}"
+def _for_whom(name: str | None, role: str | None) -> list[str]:
+    """The person that a link is for, and their role unless they are an owner, in words."""
+    return [*([] if name is None else [f"for {name}"]), *([] if role is None else [f"as {role}"])]
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def _hash_for(token: str, role: str | None) -> str:
+    """The hash with which a link or a session is stored; `role` is None for owners and operators."""
+    as_owner, limited = _hashes(token)
+    return as_owner if role is None else limited
+
+
+def _hashes(token: str) -> tuple[str, str]:
+    """The hash that every version looks up, whose sessions are those of owners, and that of sessions with a role."""
+    return hashlib.sha256(token.encode()).hexdigest(), hashlib.sha256(f"role {token}".encode()).hexdigest()

@@ -44,7 +44,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def rotate(self, org_name: str, key_id: str, *, overlap_s: int, actor: str) -> NewKey:
-        """Replace a key by a new one; the old one expires after `overlap_s` at the latest."""
+        """Replace a key; the old key expires after `overlap_s` at the latest."""
         await self._require(org_name, key_id)
         return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
 
@@ -64,7 +64,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def replace_webhook_secret(self, org_name: str, *, actor: str) -> str:
-        """Replace the secret and return the new one; the old one signs next to it for a day."""
+        """Replace the secret and return the new secret. The old secret also signs for a day."""
         return await self._access.replace_webhook_secret(org_name, actor=actor)
 
     @unavailable_on_outage

@@ -59,7 +59,7 @@ CACHE_MS: Final = 3_000
 MAX_CACHED: Final = 4_096
 """Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
 OLD_SECRET_MS: Final = 24 * 60 * 60 * 1000
-"""How long a webhook secret that was replaced signs next to the new one."""
+"""How long a replaced webhook secret still signs, besides the new one."""
 
 RECORD_USE_MS: Final = 60_000
 """Precision of the time of a key's last use: enough for people, and a write per request would be expensive."""
@@ -167,7 +167,7 @@ class Access:
 
     @unavailable_on_outage
     async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
-        """Return those of the keys that are active; the others are no longer cached."""
+        """Return the active keys; the others are dropped from the cache."""
         now_ms = self._clock.now_ms()
         active: set[str] = set()
         for key in await api_keys.by_ids(self._db, key_ids):
@@ -236,7 +236,7 @@ class Access:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
     async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
-        """The same, to be shown: it is recorded first, so that it is never shown without a record."""
+        """The secret, to be shown. This is recorded first, so that it is never shown without a record."""
         secret = await self.webhook_secret(org_name)
         organization = await self._organization(org_name)
         await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])
@@ -245,7 +245,7 @@ class Access:
     async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
         """Replace the webhook secret, from the next delivery attempt on; return the new one.
 
-        The old one signs too for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
+        The old secret also signs for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
         """
         organization = await self._organization(org_name)
         secret = self._new_webhook_secret()
@@ -265,7 +265,7 @@ class Access:
         _log.info("old webhook secret ended", extra={"org_id": organization.id})
 
     def _new_organization(self, name: str) -> Organization:
-        _check_name(name, "The name of an organization", shortest=1)
+        check_name(name, "The name of an organization", shortest=1)
         sealed, now_ms = self._vault.seal(self._new_webhook_secret()), self._clock.now_ms()
         return Organization(id=self._new_id("org"), name=name, webhook_secret=sealed, created_at_ms=now_ms)
 
@@ -299,7 +299,7 @@ class Access:
         actor: str = COMMAND_LINE,
     ) -> NewKey:
         """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
-        _check_name(name, "The name of a key", shortest=0)
+        check_name(name, "The name of a key", shortest=0)
         if not scopes:
             raise AccessError("A key needs at least one scope.", field="scopes")
         if expires_in_s is not None and not 0 < expires_in_s <= MAX_EXPIRES_IN_S:
@@ -435,7 +435,8 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_name(name: str, what: str, *, shortest: int) -> None:
+def check_name(name: str, what: str, *, shortest: int) -> None:
+    """Raise AccessError unless a name of an organization, a key or a person can be used."""
     if not shortest <= len(name) <= MAX_NAME or name != name.strip():
         text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
         raise AccessError(text, field="name")

@@ -14,7 +14,7 @@ MAX_KEYS = 10_000
 
 _MINUTE_S = 60.0
 _ROUNDING = 1e-6
-"""A timer may fire when a token is complete but for this part."""
+"""A timer may fire when this part of a token is still missing."""
 
 
 class RateLimiter:
@@ -66,7 +66,7 @@ class FairPacer:
         self._burst = float(burst)
         self._max_wait_s = max_wait_s
         self._most = int(max_wait_s * per_second)
-        """Requests of one client that may wait: further ones would not have their turn in time."""
+        """Requests of one client that may wait: more would not be served in time."""
         self._limit = f"{what} are served {per_second:g} times per second."
         self._tokens, self._since_s = self._burst, -math.inf
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -95,7 +95,7 @@ class FairPacer:
                     del self._queues[client]
 
     def _go_on(self) -> None:
-        """Begin the turns that are due, and come again for the next one."""
+        """Begin the turns that are due, and schedule the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -71,9 +71,9 @@ def verify(
 
 
 def signing_secrets(
-    vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, now_ms: int
+    vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, *, now_ms: int
 ) -> list[str]:
-    """Return the secret, and the one before it while that signs too; ValueError if the current one is unreadable."""
+    """Return the secret, and the previous secret while it still signs; ValueError if the current one is unreadable."""
     secrets = [vault.open(secret)]
     if old_secret is not None and old_until_ms is not None and now_ms < old_until_ms:
         with suppress(ValueError):  # of a vault key that was lost: the current secret is enough

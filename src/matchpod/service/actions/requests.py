@@ -31,7 +31,7 @@ from matchpod.service.actions.views import (
 )
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_action_id
-from matchpod.service.identity.principals import Audience, Principal, require_own
+from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind, NewEntry, action_body, statements_of, stored_entry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
@@ -146,8 +146,8 @@ class Actions:
     @unavailable_on_outage
     async def request(self, principal: Principal, server_id: str, body: bytes, key: str | None) -> AcceptedAction:
         """Accept a request for an action, or return the one that was accepted with the same key and body."""
-        if not principal.may_create:
-            raise ForbiddenError("This needs the rights to create matches.")
+        if not principal.may_act:
+            raise ForbiddenError("This needs the rights to act on matches.")
         check_key(key)
         decoded = decode_json(body)
         action = read_action_request(decoded, self._requests.new_id())
@@ -178,7 +178,7 @@ class Actions:
 
     @unavailable_on_outage
     async def list(self, principal: Principal, server_id: str) -> MatchActionsView:
-        """What can be done to a match now, and what was asked for."""
+        """The actions that are possible now, and those that were requested."""
         row = await self._own_row(principal, server_id)
         reader = await self._reader(row)
         found = await match_actions.of_server(self._db, row.id)
@@ -220,7 +220,7 @@ class Actions:
 
     @staticmethod
     def _view(principal: Principal, row: ServerRow, found: ActionRow) -> ActionView:
-        shows_actor = principal.audience is not Audience.MEMBERS
+        shows_actor = principal.audience.sees_actors
         return action_view(found, has_ended=row.has_ended, shows_actor=shows_actor)
 
 

@@ -40,7 +40,7 @@ Sentence = Annotated[str | None, Meta(description="Why it failed, or what happen
 
 
 class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An action on a match. Of the fields that a request may have, those of its type are there."""
+    """An action on a match, with the fields of its type."""
 
     action_id: ActionId
     type: Annotated[str, Meta(description="What was asked for, such as `restore`. There may be more later.")]
@@ -95,7 +95,7 @@ class RestorableRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class MatchActionsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What can be done to a match now, and what was asked for."""
+    """The actions that are possible now, and those that were requested."""
 
     possible: Annotated[tuple[PossibleAction, ...], Meta(description="All actions, and whether each is possible now.")]
     restorable: Annotated[

@@ -94,7 +94,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
                 organization.webhook_secret,
                 organization.old_webhook_secret,
                 organization.old_secret_until_ms,
-                self._clock.now_ms(),
+                now_ms=self._clock.now_ms(),
             )
             authorization = None if row.auth is None else self._vault.open(row.auth)
         except ValueError as exc:

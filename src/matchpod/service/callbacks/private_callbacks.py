@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class PrivateCallbacks:
-    """The decision for new matches, and for those that were created.
+    """The decision for new and for existing matches.
 
     `by_settings` is what the settings decide; `is_explicit` is True if the setting about it is set.
     """
@@ -42,7 +42,7 @@ class PrivateCallbacks:
         return self._by_settings and not self._is_proxy_known
 
     async def proxy_seen(self, header: str) -> None:
-        """Note that a request came through a proxy, as this header of it shows."""
+        """Note that a request came through a proxy, as this header shows."""
         self._close(header)
         try:
             await proxy_evidence.store(self._db, header)

@@ -34,7 +34,7 @@ PAGE: Final = 64
 """Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
 
 CANDIDATES: Final = 1_024
-"""Due callbacks that a page is chosen from: more than a page, so that those that were chosen are never all."""
+"""Due callbacks that a page is chosen from: more than a page, so that some are always left to choose from."""
 
 KNOWN_RECEIVERS: Final = 10_000
 """Receivers of which the dispatcher remembers whether they answered."""
@@ -114,7 +114,7 @@ class QueueDispatcher(ABC, Generic[Row]):
     """Delivers the rows of a queue; any number of processes may share a database."""
 
     what = ""
-    """What a row is called in logs."""
+    """The name of a row in logs."""
     part = "callbacks"
     """Where its errors are counted."""
     queue: Queue
@@ -169,7 +169,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
     @abstractmethod
     def log_fields(self, row: Row) -> dict[str, str | int | bool | None]:
-        """Return what a line of the log says about an attempt."""
+        """Return the log fields of an attempt."""
 
     @abstractmethod
     def count(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
@@ -240,7 +240,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             pass
 
     async def _claim_page(self) -> bool:
-        """Claim and start due rows that have room, at most a page; False if no others can be started."""
+        """Claim and start due rows that have room, at most a page; False if no further row can be started."""
         full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
@@ -265,7 +265,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         return 0 < len(ids) < len(due)
 
     def _rank(self, receiver: Receiver) -> int:
-        """Receivers that answered last time come first, those that did not come last."""
+        """Receivers that answered last time come first, receivers that did not answer last."""
         return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
 
     def _start(self, row: Row) -> None:

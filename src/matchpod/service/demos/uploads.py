@@ -54,7 +54,7 @@ RETRY_AFTER_S: Final = 5
 _FILE_NAME: Final = re.compile(r"[^A-Za-z0-9_.() -]")
 _MAX_FILE_NAME: Final = 120
 NO_MATCH_ID: Final = 0
-"""What a plugin may send that has forgotten its match by then. It can upload only once, so its demo is taken."""
+"""What a plugin may send after it has forgotten its match. It can upload only once, so the demo is accepted."""
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 _log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an upload: available if there is no reason."""
+    """The end of an upload: available if there is no reason."""
 
     reason: MissingReason | None
     received_bytes: int
@@ -215,7 +215,7 @@ class Uploads:
         )
 
     async def _begin(self, sender: Sender, head: UploadHead, upload: Upload) -> DemoRow:
-        """Begin the upload, once the server has no other one."""
+        """Begin the upload once the server has no other upload."""
         played = map_of(sender.maps, head.map_number)
         demo = DemoRow(
             id="",
@@ -245,7 +245,7 @@ class Uploads:
                 await asyncio.sleep(self._limits.retry_s)
 
     async def _refusal(self, demo: DemoRow) -> MissingReason | None:
-        """Return why the upload is refused before its first byte; None if it is not."""
+        """Return why the upload is rejected before its first byte; None if it is accepted."""
         announced = demo.announced_bytes or 0
         if self._limits.demo_bytes is not None and announced > self._limits.demo_bytes:
             return MissingReason.TOO_LARGE
@@ -382,7 +382,7 @@ class Uploads:
 
 
 _KEPT_CUT: Final = frozenset({MissingReason.CUT, MissingReason.TOO_SLOW, MissingReason.INTERRUPTED})
-"""Uploads of which what arrived is kept: it may be all that there is of a map."""
+"""Failed uploads whose part is kept: it may be all that exists of a map."""
 
 
 class _Receipt:
@@ -406,7 +406,7 @@ class _Receipt:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """Return the parts as one, and empty their list."""
+    """Join the parts, and empty their list."""
     joined = b"".join(parts)
     parts.clear()
     return joined
@@ -439,7 +439,7 @@ def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
 
 
 def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None:
-    """Return the map that an upload is of: without a valid number, the last one that was played."""
+    """Return the map of an upload: without a valid number, the last map that was played."""
     for one in maps:
         if plugin_number is not None and one.map_number == plugin_number + 1:
             return one

@@ -1,1 +1,1 @@
-"""Who asks, and the identifiers that we make."""
+"""Principals, and the identifiers that Matchpod generates."""

@@ -20,19 +20,49 @@ class Role(StrEnum):
     MEMBER = "member"
 
 
+class ConsoleRole(StrEnum):
+    """A role of people who use the console, which no key has."""
+
+    REFEREE = "referee"
+    """Does everything with a match except to create, cancel or rule on it."""
+    CASTER = "caster"
+    """Reads, and sees how to connect."""
+
+
 MANAGERS: Final = (Role.OWNER, Role.ADMIN)
 """The roles that may create, cancel and send again."""
+LINK_ROLES: Final = (*Role, *ConsoleRole)
+"""The roles that a link to the console can give."""
 
 
 class Audience(StrEnum):
-    """What of a match a key sees beyond what all keys of its organization see."""
+    """What a key sees of a match beyond what every key of the organization sees."""
 
     MEMBERS = "members"
     """Nothing."""
+    CASTERS = "casters"
+    """How to connect, with the password of the match."""
+    REFEREES = "referees"
+    """The same, and who did what."""
     MANAGERS = "managers"
     """Who created it, and the whole callback URL."""
     CREATORS = "creators"
     """Also passwords: the key could have created it."""
+
+    @property
+    def sees_creator(self) -> bool:
+        """True if it sees who created the match, and the whole callback URL."""
+        return self in (Audience.MANAGERS, Audience.CREATORS)
+
+    @property
+    def sees_actors(self) -> bool:
+        """True if it sees who asked for an action."""
+        return self is Audience.REFEREES or self.sees_creator
+
+    @property
+    def may_connect(self) -> bool:
+        """True if it sees the whole line with which players connect."""
+        return self in (Audience.CASTERS, Audience.REFEREES, Audience.CREATORS)
 
 
 class Scope(StrEnum):
@@ -55,27 +85,38 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     org_id: str
     key_id: str
-    role: Role
+    role: Role | ConsoleRole
     scopes: frozenset[Scope]
     session_id: str | None = None
     """The session of a person who uses the console; None for a request to the API."""
 
     @property
     def actor(self) -> str:
-        """Who acts, as shown in the audit log: the id of the session, else that of the key."""
+        """Who acts, as shown in the audit log: the id of the session, or else of the key."""
         return self.key_id if self.session_id is None else self.session_id
 
     @property
     def may_create(self) -> bool:
-        """True if the key can create and cancel matches."""
+        """True if the sender can create, cancel and rule on matches."""
         return Scope.SERVERS_WRITE in self.scopes and self.role in MANAGERS
+
+    @property
+    def may_act(self) -> bool:
+        """True if the sender can ask for actions on a match, acknowledge it and send its callback again."""
+        return self.may_create or self.role is ConsoleRole.REFEREE
 
     @property
     def audience(self) -> Audience:
         """What it sees of a match."""
-        if self.role not in MANAGERS:
-            return Audience.MEMBERS
-        return Audience.CREATORS if Scope.SERVERS_WRITE in self.scopes else Audience.MANAGERS
+        match self.role:
+            case Role.MEMBER:
+                return Audience.MEMBERS
+            case ConsoleRole.CASTER:
+                return Audience.CASTERS
+            case ConsoleRole.REFEREE:
+                return Audience.REFEREES
+            case Role.OWNER | Role.ADMIN:
+                return Audience.CREATORS if Scope.SERVERS_WRITE in self.scopes else Audience.MANAGERS
 
 
 class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -148,6 +189,15 @@ def scopes_of(key: ApiKey) -> tuple[Scope, ...]:
 
 def principal_of(key: ApiKey) -> Principal:
     return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(scopes_of(key)))
+
+
+def principal_of_link(org_id: str, session_id: str, role: str) -> Principal | None:
+    """Return the rights of a session that was begun with a link; None if only a later version knows its role."""
+    known = next((one for one in LINK_ROLES if one == role), None)
+    if known is None:
+        return None
+    scopes = frozenset([Scope.SERVERS_READ] if known in (Role.MEMBER, ConsoleRole.CASTER) else Scope)
+    return Principal(org_id=org_id, key_id=session_id, role=known, scopes=scopes, session_id=session_id)
 
 
 def key_view(key: ApiKey, now_ms: int) -> KeyView:

@@ -80,7 +80,7 @@ _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
 class Receipt(Enum):
-    """What became of a post or report."""
+    """What happened to a post or report."""
 
     STORED = auto()
     """An empty log post counts as stored: after any other answer the server would repeat it forever."""
@@ -200,7 +200,7 @@ class Ingest:
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
         """Store a usual post of the server of a live match without waiting; `stored` is called when it may be answered.
 
-        False if it is not usual: then `store_log` decides. So it is if `stored` is called with False.
+        False if it is not usual: then `store_log` decides. The same holds if `stored` is called with False.
         """
         sender = self._log_tokens.open_sender(token)
         if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):

@@ -25,7 +25,7 @@ MAX_UNFINISHED_BYTES: Final = 1024
 """Bytes kept of the start of an unfinished line: a timestamp, a name and the beginning of its value fit easily."""
 
 MAX_KNOWN_NAMES: Final = 2_000
-"""Names of which we remember whether they mean a secret: the 200 console variables of a map load, again and again."""
+"""Names whose verdict is cached: each map load sends the same 200 console variables."""
 
 _TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
 
@@ -65,7 +65,7 @@ _LINES: Final = re.compile(
 
 _FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
 """The beginning of a field in JSON with a text, a list or an object; in a JSON text inside a JSON text, quotes are
-escaped. Single quotes are no JSON, but plugins send them."""
+escaped. Single quotes are not JSON, but plugins send them."""
 
 _FIELD_VALUES: Final = {
     b'"': re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL),

@@ -13,7 +13,7 @@ SHOTS_PATH: Final = "/ingest/shots/{token}"
 ANTICHEAT_PATH: Final = "/ingest/anticheat/{token}"
 MATCH_PATH: Final = "/ingest/match"
 DEMOS_PATH: Final = "/ingest/demos"
-"""Answered on a port of its own."""
+"""Served on a separate port."""
 
 
 class IngestUrls(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ MIB: Final = 1024 * 1024
 CHECK_MS: Final = 5_000
 """How long a measurement is used: a file system rarely loses more than a small part of the reserve in that time."""
 RETRY_AFTER_S: Final = 60
-"""Retry-After of the error: someone has to free space first."""
+"""Retry-After of the error: an operator has to free space first."""
 
 _log = logging.getLogger(__name__)
 

@@ -96,7 +96,7 @@ class Installation:
 
     @unavailable_on_outage
     async def switch_region(self, code: str, *, is_active: bool, actor: str) -> None:
-        """Accept or reject new matches in a region; existing ones continue. NotFoundError if there is none."""
+        """Accept or reject new matches in a region; existing matches continue. NotFoundError if there is none."""
         if not await self._regions.set_active(code, is_active=is_active, actor=actor):
             raise NotFoundError("There is no region with this code.")
 

@@ -14,6 +14,7 @@ from matchpod.ports import Database, DemoStorage, StorageError
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.storage import (
     audit_log,
+    console_sessions,
     demos,
     history_counts,
     map_events,
@@ -34,9 +35,9 @@ AUDIT_DAYS: Final = 365
 
 DEMOS_AT_ONCE: Final = 100
 MAX_KEPT: Final = 100
-"""Files that could not be deleted, after which no other is tried until next time."""
+"""After this many failed deletions, no further file is tried until the next run."""
 LEFT_BEHIND_MS: Final = DAY_MS
-"""An upload that began so long ago has ended, whether or not that was recorded."""
+"""An upload that began this long ago has ended, whether or not that was recorded."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
     """Delete what is past its retention and counts of 0, in short transactions; a failure restores nothing."""
     log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
     await unfinished.prune(db)
+    await console_sessions.delete_people(db, before_ms=now_ms - AUDIT_DAYS * DAY_MS)
     return Pruned(
         log_entries=log_entries,
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),

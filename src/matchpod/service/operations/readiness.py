@@ -147,7 +147,7 @@ class Readiness:
         return []
 
     def _too_old(self, required: int) -> str:
-        """Say that a newer process has removed from the schema what this one needs, and log it once."""
+        """Report that a newer process has removed from the schema what this process needs, and log it once."""
         known = len(MIGRATIONS)
         if not self._is_too_old:
             self._is_too_old = True

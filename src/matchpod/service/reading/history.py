@@ -156,7 +156,7 @@ class History:
         return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
 
     async def _marks(self, server_ids: Sequence[str]) -> dict[str, Marks]:
-        """The marks of matches, by server id; without those that have none."""
+        """The marks of matches, by server id; matches without marks are left out."""
         found = await servers.marks_of(self._db, server_ids)
         return {server_id: read_marks(stored) for server_id, stored in found.items()}
 
@@ -223,7 +223,7 @@ def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
 
 
 async def demos_of_maps(db: Database, map_ids: Sequence[str]) -> dict[str, views.DemoOfMap]:
-    """Return the demos of maps by their ids; without those of which none was recorded."""
+    """Return the demos of maps by their ids; maps without a recording are left out."""
     by_map: dict[str, list[DemoRow]] = {}
     for row in await demos.of_maps(db, map_ids):
         by_map.setdefault(row.map_id, []).append(row)

@@ -1,4 +1,4 @@
-"""Show one match as a whole: what was ordered, where it stands, how its server was found, and what was sent of it."""
+"""Show one match as a whole: what was requested, its progress, how its server was started, and what was delivered."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     pending_until_ms: int | None
     tries: int
     progress: MatchProgress | None
-    """Where it stands; None unless its server is running."""
+    """Its progress; None unless its server is running."""
     maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
     acknowledged: AcknowledgedBy | None
-    """Who acknowledged that it has no result; None if that was not done, or is not needed."""
+    """Who acknowledged that it has no result; None if it was not, or need not be."""
 
     @property
     def has_ended(self) -> bool:
@@ -90,7 +90,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None if it is in progress or canceled, and in a deathmatch."""
+        """The team that won, or a tie; None while in progress, if canceled, and in a deathmatch."""
         return winner_of(self, self.maps, self.maps_won)
 
     @property
@@ -100,7 +100,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a failed server beyond the sentence for callers: for those who may read its log."""
+    """What is known of a failed server beyond the sentence for callers; for people who may read its log."""
 
     error: str | None
     """What the service recorded, with the last output of a server that did not start; None if the region failed."""
@@ -191,7 +191,7 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def actors(self, actors: Iterable[str]) -> dict[str, str]:
-        """How keys and sessions are called, by id; the caller has checked who may see it."""
+        """The names of keys and sessions, by id; the caller has checked who may see them."""
         found = set(actors)
         return {actor: actor for actor in found} | await actor_names(self._db, found)
 

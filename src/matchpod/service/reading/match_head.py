@@ -320,8 +320,8 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
-    """The row without what this audience may not see of it: who created the match, secrets in its callback URL."""
-    if audience is not Audience.MEMBERS:
+    """The row without what this audience may not see: who created the match, secrets in its callback URL."""
+    if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
@@ -329,7 +329,7 @@ def visible_row(row: _Row, audience: Audience) -> _Row:
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
     """The head of a match, with the phase of its progress if that is known.
 
-    Its `error` is the one for callers, not that of the row.
+    Its `error` is the text for callers, not that of the row.
     """
     was_running = row.running_at_ms is not None
     return view_of(

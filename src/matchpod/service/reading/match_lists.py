@@ -65,7 +65,7 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None if it is in progress or canceled, and in a deathmatch."""
+        """The team that won, or a tie; None while in progress, if canceled, and in a deathmatch."""
         return winner_of(self, self.maps, self.maps_won)
 
     @property
@@ -75,7 +75,7 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
 
 
 def winner_of(ending: Ending, maps: Sequence[MatchMap], maps_won: tuple[int, int]) -> Winner | None:
-    """Return who won a match by its maps, or was given it; None if it has not finished, and without teams."""
+    """Return who won a match by its maps or by a ruling; None if it has not finished or has no teams."""
     if ending.forfeited_to is not None:
         return Winner(ending.forfeited_to)
     if ending.ended_at_ms is None or ending.reason is not None or not any(played.winner for played in maps):

@@ -52,7 +52,7 @@ class MatchRecords:
 
 
 async def log_parts(db: Database, row: ServerRow) -> AsyncIterator[bytes]:
-    """Read the log of a match, without what servers posted that it no longer has."""
+    """Read the log of a match, without posts of servers that were replaced."""
     seq, own = 0, ("", row.attempt)
     while entries := await raw_log.read_after(db, row.id, seq, limit=PAGE):
         seq = entries[-1].seq

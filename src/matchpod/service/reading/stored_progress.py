@@ -1,4 +1,4 @@
-"""Say where a match stands from its row alone: before its server is running, and if its log is not read here."""
+"""Tell the progress of a match from its row alone: before its server is running, or if its log is not read here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stored_state(row: ServerSummary) -> LiveState:
 
 
 def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
-    """All of a row that says where its match stands; the settings are not needed once it has ended."""
+    """The columns of a row that tell the progress of its match; the settings are not needed once it has ended."""
     is_pending = row.phase is ServerPhase.PENDING
     settings = b"" if row.has_ended else row.settings
     return settings, row.public_phase, is_pending, row.pending_until_ms if is_pending else None

@@ -45,7 +45,7 @@ GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Matches of other replicas whose log is read here; of the others only their row is shown."""
+"""Matches of other replicas whose log is read here; of further matches only the row is shown."""
 KEPT: Final = {WallGroup.FAILED: False, WallGroup.CANCELED: True}
 """The groups whose matches stay until they are acknowledged, and whether they were canceled by hand."""
 REGIONAL: Final = {PENDING: 1, TRIES: 2}
@@ -99,7 +99,7 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
 
     region: str
     kind: str
-    """That of the attention."""
+    """The kind of the attention."""
     count: int
     """The matches that it concerns."""
     since_ms: int
@@ -112,7 +112,7 @@ class WallCards(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
     older: Mapping[WallGroup, int]
-    """Groups with more matches than are shown, and before which time those ended that are not."""
+    """Groups with more matches than are shown, and the time before which the hidden ones ended."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,7 +237,7 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> tuple[list[WallMatch], tuple[RegionAlert, ...]]:
-    """Return the matches without the reasons that are those of their region, and one alert for each of these."""
+    """Return the matches without the reasons that concern their whole region, and one alert for each of these."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in matches:
         for reason in one.attention:
@@ -270,7 +270,7 @@ def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Col
 
 
 def _place(one: WallCard) -> tuple[int, int, int, str]:
-    """Where a match is on the wall: open ones by urgency and age, the last one that ended first."""
+    """The sort key of a match on the wall: open matches by urgency and age, ended matches newest first."""
     if isinstance(one, WallMatch):
         return place_of(one.group), -one.urgency, one.created_at_ms, one.server_id
     return place_of(one.group), 0, -one.ended_ms, one.server_id

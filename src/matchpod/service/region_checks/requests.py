@@ -41,7 +41,7 @@ class CheckProgress(StrEnum):
     RUNNING = "running"
     DONE = "done"
     INTERRUPTED = "interrupted"
-    """No process of the service works on it: the one that did was stopped, or none runs."""
+    """No process works on it: its process was stopped, or no service runs."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class RegionChecks:
 
 
 def read_report(stored: bytes | None) -> CheckReport:
-    """Decode a stored report; that of another version may be unreadable, and is empty then."""
+    """Decode a stored report; empty if another version stored it and it cannot be read."""
     try:
         return msgspec.json.decode(stored or b"{}", type=CheckReport)
     except (msgspec.DecodeError, msgspec.ValidationError):

@@ -94,7 +94,7 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        """Begin the checks that were requested lately; the callers of older ones no longer wait for them."""
+        """Begin the checks that were requested lately; callers of older requests no longer wait."""
         db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
             is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)

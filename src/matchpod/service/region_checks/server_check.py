@@ -64,7 +64,7 @@ CLEAN_S: Final = 25.0
 """Time limit for leaving a server as it was."""
 
 CLEAN_COMMAND_S: Final = 4.0
-"""Time limit for each command of that: if the first connection hangs, there is time for a second one."""
+"""Time limit for each command of that: if the first connection hangs, there is time for a second."""
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class GiveWayError(Exception):
 
 
 class HoldLostError(GiveWayError):
-    """The check no longer holds the server, which may be that of a match by now: change nothing on it."""
+    """The check no longer holds the server, which may have a match by now: change nothing on it."""
 
 
 class CheckTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class ServerCheck:
 
     @asynccontextmanager
     async def _console(self) -> AsyncIterator[RemoteConsole | None]:
-        """Open the console, and add what became of that; None if it cannot be used."""
+        """Open the console and report how that went; None if it cannot be used."""
         server = self._server
         console, opening, error = await self._open()
         is_game_up: bool | None = None
@@ -197,7 +197,7 @@ class ServerCheck:
                 await console.close()
 
     async def _open(self) -> tuple[RemoteConsole | None, Opening, str]:
-        """Open the console; one of a server that was just started is waited for until it has loaded its map."""
+        """Open the console; if the server was just started, wait until it has loaded its map."""
         until_s = time.monotonic() + (self._deps.times.start_s if self._server.is_fresh else 0.0)
         while True:
             console: RemoteConsole | None = None

@@ -1,4 +1,4 @@
-"""Regions: defined in the settings, and switched on and off by a flag in the database."""
+"""Regions, which are defined in the settings and switched on and off by a flag in the database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
-"""What callers are told while a fleet has a fault; the fault itself may contain names of machines."""
+"""What callers see while a fleet has a fault; the fault itself may contain names of machines."""
 
 
 class RegionCondition(StrEnum):
@@ -228,7 +228,7 @@ async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[Rest
 
 
 def rest_sentence(resting: RestingSlot) -> str:
-    """Say to operators that a server gets no match for a while, and why."""
+    """Tell operators that a server gets no match for a while, and why."""
     return (
         f"The server {resting.slot} gets no other match until {iso_time(resting.until_ms)}: it sent invalid data or too"
         f" much data over its console in {resting.server_id}."

@@ -1,4 +1,4 @@
-"""Know which servers are silent: to warn people, and so that a stall of a host is not taken for many dead servers.
+"""Track silent servers, to warn people, and so that a stalled host is not mistaken for many dead servers.
 
 The liveness probes report those of this process here, and its heartbeat exchanges them with other processes.
 """
@@ -19,7 +19,7 @@ class SilentServers:
         self._silences: dict[str, server_loss.Silence] = {}
         self._together: dict[str, int] = {}
         self._remote: Mapping[str, server_loss.Silence] = {}
-        """Those of other processes, by our clock."""
+        """Silent servers of other processes, by our clock."""
 
     def report(self, server_id: str, silence: server_loss.Silence) -> int:
         """Record a silent server; return how many have fallen silent together, including this one.
@@ -58,7 +58,7 @@ class SilentServers:
         self._together.pop(server_id, None)
 
     def since_ms(self, server_id: str) -> int | None:
-        """Since when a server is silent, whichever process probes it; None if it is not, or loads a map."""
+        """Since when a server is silent, regardless of which process probes it; None if it is not, or loads a map."""
         found = self._silences.get(server_id) or self._remote.get(server_id)
         return None if found is None or found.is_loading else found.since_ms
 

@@ -1,4 +1,4 @@
-"""Tell how the regions worked in the last 24 hours: matches, the time to bring up a server, and failures."""
+"""Summarize how the regions worked in the last 24 hours: matches, the time to bring up a server, and failures."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class RegionSwitch:
         self._codes = codes
 
     async def set_active(self, code: str, *, is_active: bool, actor: str) -> bool:
-        """Accept or reject new matches in a region; existing ones continue. False if there is no such region."""
+        """Accept or reject new matches in a region; existing matches continue. False if there is no such region."""
         if code not in self._codes:
             return False
         detail = "activated" if is_active else "deactivated"

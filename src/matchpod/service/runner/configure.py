@@ -33,7 +33,7 @@ from matchpod.storage import raw_log, servers
 
 FIRST_POLL_S: Final = 0.01
 POLL_S: Final = 0.2
-"""How often a server is polled until it is ready: soon at first, then less often, up to this."""
+"""Longest pause between two polls of a server until it is ready; the first pauses are shorter."""
 
 PLUGIN_S: Final = 20.0
 """Time limit for the plugin to answer, and again to load its match: it fetches the match from us and may load a map."""
@@ -138,7 +138,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 
 async def _end_plugin_match(line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin, which may have been played since; False if none."""
+    """End a match that an earlier attempt loaded into the plugin and that may have been played since; False if none."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         return False
@@ -169,7 +169,7 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
 
 
 async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:
-    """Read cvars; None for those that the server does not know."""
+    """Read cvars; None for cvars that the server does not know."""
     return _parse_cvars(names, await line.run_all(names))
 
 
@@ -190,7 +190,7 @@ async def tv_port(line: ConsoleLine) -> int | None:
 
 
 async def redirect_log(line: ConsoleLine, url: str) -> None:
-    """Register our log address, and remove those of this match that point to other processes."""
+    """Register our log address, and remove log addresses of this match that point to other processes."""
     listeners = await _log_listeners(line)
     if url not in listeners:
         await add_log_address(line, url)
@@ -341,7 +341,7 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
 
 
 async def was_played(lease: Lease, deps: Deps) -> bool:
-    """True if the match is already over: its plugin had it, and an earlier attempt was interrupted for that long.
+    """True if the match is already over: an earlier attempt loaded it into the plugin and was interrupted for long.
 
     This may wait for minutes, while entries of another match are tried.
     """

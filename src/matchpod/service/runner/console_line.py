@@ -41,7 +41,7 @@ class ConsoleLine:
         return answer
 
     async def ask(self, command: str, parse: Callable[[str], _T], *, timeout_s: float = ANSWER_S) -> _T:
-        """Run a command and parse its answer, in the turns of the folds: one that lies may take milliseconds."""
+        """Run a command and parse its answer, in the turns of the folds: a hostile answer may take milliseconds."""
         return await self.ask_all((command,), lambda answers: parse(answers[0]), timeout_s=timeout_s)
 
     async def ask_all(

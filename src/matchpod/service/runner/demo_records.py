@@ -31,7 +31,7 @@ LINGER_MS: Final = 5_000
 """How long a server is kept after an upload: it may have several, one after the other."""
 
 POLL_MS: Final = 5_000
-"""How often a server that is kept is looked at, at the speed of a real game."""
+"""How often a server that is kept is checked, at the speed of a real game."""
 
 MIN_POLL_MS: Final = 500
 
@@ -55,7 +55,7 @@ class DemoRecords:
         return played.started_at_ms is not None and _key(played) not in self._stored
 
     def statements(self, now_ms: int, outcome: Outcome | None = None) -> list[Statement]:
-        """The statements for what is new, of which repeating any changes nothing. Call `note` once they are stored.
+        """The statements for what is new; each may be repeated. Call `note` once they are stored.
 
         With an outcome, a map that a forfeit has cut is not awaited: the plugin uploads at the end of a map only.
         """

@@ -1,4 +1,4 @@
-"""What the steps of the runner depend on: the outside world and the shared parts of the service."""
+"""The dependencies of the runner's steps: the outside world and the shared parts of the service."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
 
     def urls_of(self, row: ServerRow) -> IngestUrls:
-        """Where a server and its plugins post and fetch."""
+        """The URLs at which a server and its plugins post and fetch."""
         return self.ingest.of(row.region)
 
     def tokens_of(self, row: ServerRow) -> IngestTokens:

@@ -266,7 +266,7 @@ class EffectExecutor:
         _log.info("action sent", extra={**about, "verdict": found.verdict})
 
     async def _send_roster(self) -> None:
-        """List in the plugin whom actions have added, except by those that will do so themselves."""
+        """Add to the plugin's list the players whom actions have added, unless the action will do so itself."""
         unlisted = [record.action.moves[1] for record in self._match.unanswered_actions()]
         commands = roster_commands(self._settings, self._match.roster, but=unlisted)
         await self._line.run_all(commands)

@@ -1,4 +1,4 @@
-"""Prove every second that this process is alive, to the others that share its database.
+"""Prove every second to the other processes of the database that this process is alive.
 
 Others end the leases of a process whose heartbeat is older than DEAD_MS. So a process that could not confirm its own
 for a shorter time stops to act: `is_confirmed`. Once it can again, it first checks which matches it has lost.
@@ -24,8 +24,8 @@ STEADY_MS: Final = DEAD_MS + 1_000
 """How long this process must have had a heartbeat before it ends leases of others: after an outage of the database all
 are late, and each must get the chance to write the next one."""
 FRESH_MS: Final = 2_000
-"""Heartbeats of others are judged only until this long after the last own one was sent: if the database does not answer
-any longer, theirs are not stored either."""
+"""Heartbeats of others are judged only until this long after our last heartbeat was sent: if the database no longer
+answers, theirs are not stored either."""
 STEP_MS: Final = 1_000
 """A difference between the clocks of database and process that changes by more than this: one of them was set."""
 CHECK_S: Final = 1.5
@@ -34,7 +34,7 @@ DEAD_MS, and the next heartbeat must be stored before."""
 
 
 class Heartbeat:
-    """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
+    """The heartbeat of this process. A database without heartbeats is always confirmed: leases expire by their row."""
 
     def __init__(
         self,

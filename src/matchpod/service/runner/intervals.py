@@ -1,4 +1,4 @@
-"""How often the runner looks and how long it waits, apart from the rules of a match."""
+"""How often the runner polls and how long it waits, apart from the rules of a match."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     beat_s: float = 1.0
     """How often this process sends a heartbeat; later if one is not answered in that time."""
     dead_s: float = 0.5
-    """How often this process looks for others whose heartbeat is too old."""
+    """How often this process checks for others whose heartbeat is too old."""
     watch_s: float = 1.0
     """How often all matches of this process are compared with a shared database, in one query: another process may have
     ended or acquired a match, or stored entries of its log."""
@@ -80,7 +80,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     probe_s: float = 2.5
     """How often a server is probed."""
     quiet_ms: int = QUIET_MS
-    """A server that has posted nothing for this long is looked for in its fleet."""
+    """A server that has posted nothing for this long is looked up in its fleet."""
     log_gap_ms: int = 10_000
     """How long a real server may log nothing before it is asked. In play some 40 gaps per hour are longer. It logs the
     question, which would be a tenth of all posts if it were asked after `quiet_ms`."""

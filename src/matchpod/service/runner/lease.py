@@ -93,5 +93,5 @@ class Lease:
 
 
 def readable_error(error: str) -> str:
-    """The start of an error to store, printable: it may quote server output that no database accepts as text."""
+    """The start of an error, printable, to be stored: it may quote server output that no database accepts as text."""
     return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

@@ -43,10 +43,10 @@ our log address is registered again."""
 
 WARN_S: Final = 1.0
 """A quiet server that has not answered for this long is reported as silent, so that people are warned before the
-question times out. It is not lost any sooner."""
+question times out. This does not end its match sooner."""
 
 FLEET_S: Final = 5.0
-"""How long a fleet usually takes at most to look for a server."""
+"""The longest time a fleet normally needs to look up a server."""
 
 LATE_MS: Final = 1_000
 """If a step ends later than planned by more than this, this process did not run: that time does not count."""
@@ -84,7 +84,7 @@ class LivenessProbe:
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._asked_ms: int | None = None
-        """When its console was first asked without an answer since its last sign of life."""
+        """When its console first failed to answer after its last sign of life."""
         self._listed: tuple[int, int] | None = None
         """Since when the players were in doubt when the console first listed them, and when that was."""
         self._is_reported = False

@@ -54,14 +54,14 @@ class MachineFaults:
         self._first_pause_ms = first_pause_ms
         self._pauses: dict[str, _Pause] = {}
         self.cleared: set[str] = set()
-        """Regions whose machine is not at fault any more, until their waiting matches are woken."""
+        """Regions whose machine is no longer at fault, until their waiting matches are woken."""
 
     def is_known(self, region: str) -> bool:
         """True if the machine could start no server in the region when it was last tried."""
         return region in self._pauses
 
     def may_start(self, region: str, now_ms: int) -> bool:
-        """True if a server may be started in the region: there is no pause, or it is over and this is the one try."""
+        """True if a server may be started in the region: no pause, or it is over and this is the one attempt."""
         pause = self._pauses.get(region)
         if pause is None:
             return True
@@ -85,6 +85,6 @@ class MachineFaults:
         return pause.until_ms
 
     def clear(self, region: str) -> None:
-        """Record that the machine is not at fault any more."""
+        """Record that the machine is no longer at fault."""
         if self._pauses.pop(region, None) is not None:
             self.cleared.add(region)

@@ -1,4 +1,4 @@
-"""Tell whether this process has just stood still: stopped, starved of CPU time, blocked by its own code, or suspended
+"""Detect whether this process has just stood still: stopped, starved of CPU time, blocked by its own code, or suspended
 with its machine.
 
 What arrived meanwhile has not been read yet, so nothing may be decided by the clock.
@@ -21,7 +21,7 @@ SETTLE_S: Final = 2.0
 
 
 def since_boot_s() -> float:
-    """Seconds since boot, including time in suspend if the system supports it: others go on meanwhile."""
+    """Seconds since boot, including time in suspend if the system supports it: other machines go on meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 

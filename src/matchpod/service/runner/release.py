@@ -153,7 +153,7 @@ async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None
 async def free_slot(
     lease: Lease, deps: Deps, region: Region, *, is_faulty: bool, **columns: str | int | bytes | None
 ) -> None:
-    """Free the slot of a match, set columns of its row, and wake the next match that waits for a server.
+    """Free the slot of a match, set columns of its row, and wake the next waiting match.
 
     `is_faulty`: the server sent over its console what it may not, and rests, if it is one that plays other matches.
     """
@@ -262,7 +262,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
 
 
 async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:
-    """True if the server is one that is reused, and sends its log to another match by now."""
+    """True if the server is reused and sends its log to another match by now."""
     if lease.row.changed_cvars is None:
         return False
     tokens = await line.ask(LOG_LISTENERS, lambda answer: log_tokens_in(parse_log_listeners(answer)))

@@ -135,7 +135,7 @@ class _Runner:
             raise _cause(failed) from failed
 
     def close(self) -> None:
-        """Drop what refers back to this runner, so that the match is freed at once: garbage is collected rarely."""
+        """Drop references to this runner, so that the match is freed at once: garbage is collected rarely."""
         del self._effects, self._liveness
 
     async def save_for_next(self) -> None:
@@ -205,7 +205,7 @@ class _Runner:
                 _log.warning("parts of the log of a map are missing", extra=about)
 
     async def _wait_for_last_report(self) -> None:
-        """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
+        """Give plugins time to report the MVP and shots of the last round, which arrive after the last log line."""
         try:
             async with asyncio.timeout(self._intervals.last_report_s):
                 while self._fold.awaits_reports:
@@ -246,12 +246,12 @@ class _Runner:
         self._check_fold()
 
     def _check_fold(self) -> None:
-        """Raise the error because of which the fold must not be used any longer, if there is one."""
+        """Raise the error after which the fold must no longer be used, if there is one."""
         if self._live.error is not None:
             raise self._live.error
 
     def has_work(self) -> bool:
-        """True if `_drive` has to do something about what was applied while we wait."""
+        """True if `_drive` has to act on what was applied during the wait."""
         now_ms = self._deps.clock.now_ms()
         return (
             self._fold.is_over
@@ -374,7 +374,7 @@ class _Runner:
         await self._append_now(EntryKind.RESUMED)
 
     async def _observe(self) -> None:
-        """Log that time passes for a server that sends nothing."""
+        """Append that time has passed for a server that sends nothing."""
         observe_ms = None if self._fold.is_over or self._live.is_behind else self._fold.observe_ms()
         if observe_ms is not None and observe_ms <= self._deps.clock.now_ms():
             await self._append(EntryKind.OBSERVED)

@@ -46,10 +46,10 @@ from matchpod.storage import raw_log, resting_slots, servers, slots, waiting_mat
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
-"""How often a pending match looks for a slot; it is also woken when one becomes free."""
+"""How often a pending match tries to reserve a slot; it is also woken when a slot becomes free."""
 
 TRIES: Final = 3
-"""Attempts to start a server, each with a new one if the old one could be released; then the match fails."""
+"""Attempts to start a server, each with a new server if the old one could be released; then the match fails."""
 
 TRY_AGAIN_MS: Final = OPEN_FOR_MS + 500
 """Pause between two attempts: when the next server gets its log address, no process believes the tokens of the last one
@@ -157,7 +157,7 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
 
 
 async def _why_not_free(deps: Deps, region: Region, now_ms: int) -> str | None:
-    """Why the first slot is not free that another installation uses, or whose server rests; and how many others."""
+    """Why the first slot that another installation uses, or whose server rests, is not free; and how many others."""
     skipped, known = deps.used_slots.skipped(region.code, now_ms), region.fleet.slots or ()
     errors = [skipped[slot] for slot in known if slot in skipped]
     found = (await resting_slots.resting(deps.db)).get(region.code, ()) if known else ()
@@ -204,7 +204,7 @@ async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str 
 
 
 async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
-    """False while the machine is at fault, except for the one match that tries it: that comes next, or has a slot."""
+    """False while the machine is at fault, except for the match that tries it: it is next, or has a slot."""
     if not deps.machine_faults.is_known(region.code):
         return True
     if lease.row.slot is None and not await _is_next(lease, deps, 1):
@@ -381,7 +381,7 @@ async def _abandon_server(
 
 
 async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Free a slot whose server another installation or match uses, and leave that alone; not an attempt."""
+    """Free a slot whose server another installation or match uses, without touching the server; not an attempt."""
     row = lease.row
     deps.machine_faults.clear(region.code)
     if deps.used_slots.record(region.code, row.slot or "", deps.clock.now_ms(), error):

@@ -106,7 +106,7 @@ class Supervisor:
         return len(self._drives)
 
     def notify(self, server_id: str) -> None:
-        """Check a match now: it was created, or canceled by its caller."""
+        """Check a match now, because it was created, or canceled by its caller."""
         self._notified.add(server_id)
         self._woken.set()
 
@@ -383,7 +383,7 @@ class Supervisor:
         self._interrupted[row.id] = row.fence
 
     async def _step(self, lease: Lease) -> None:
-        """Do what the phase of the row requires."""
+        """Run the step of the row's phase."""
         phase = lease.row.phase
         if phase in (ServerPhase.ALLOCATING, ServerPhase.PENDING):
             is_running = await start(lease, self._deps)
@@ -455,7 +455,7 @@ class Supervisor:
             _log.warning("lease not released, it will expire", extra=about)
 
     async def _confirm_handover(self, lease: Lease) -> None:
-        """Make the match due now: it may be due only later, to give us time to stop."""
+        """Make the match due now; its due time gives us time to stop."""
         with suppress(DatabaseError):  # then it stays due at that later time
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 

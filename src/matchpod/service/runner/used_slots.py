@@ -1,4 +1,4 @@
-"""Remember which servers of a fleet are in use elsewhere, so that waiting matches do not ask them all the time.
+"""Remember which servers of a fleet are in use elsewhere, so that waiting matches do not ask them constantly.
 
 Nothing reports that such a server became free, so it is asked again, by one match at a time.
 """
@@ -39,7 +39,7 @@ class UsedSlots:
         return {slot for code, slot in self._found if code == region}
 
     def skipped(self, region: str, now_ms: int) -> dict[str, str]:
-        """Return those of them that are not to be asked now, and why they cannot be used."""
+        """Return the slots that are not to be asked now, and why they cannot be used."""
         return {
             slot: error
             for (code, slot), (until_ms, error) in self._found.items()

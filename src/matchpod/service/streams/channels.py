@@ -82,7 +82,7 @@ class Subscriber(Protocol):
     """Waits for new items."""
 
     def wake(self) -> None:
-        """Called when there is something new; must not block."""
+        """Called when there are new items; must not block."""
 
     def rewind(self, channel: Channel, seq: int) -> None:
         """Called when the items after this number are lost: go back to it."""

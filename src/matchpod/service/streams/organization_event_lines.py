@@ -104,7 +104,7 @@ def action_changed(
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
-    """The event of an ended match; `kind` is that of its callback."""
+    """The event of an ended match; `kind` as in its callback."""
     head = _head(row, iso_time(outcome.at_ms))
     forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
     return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))

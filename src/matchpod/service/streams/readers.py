@@ -29,7 +29,7 @@ class PollPace(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float = 1.0
     """Pause between two polls of a shared database: how late a reader gets what another process stored."""
     check_polls: int = 5
-    """A database that is not shared is polled this many times more rarely: a safeguard, as this process knows when it
+    """A database that is not shared is polled less often by this factor: a safeguard, as this process knows when it
     writes. On a shared one, every fifth poll of a map checks whether it is over, and reads its items even if this
     process records them."""
     gather_s: float = 0.1
@@ -59,7 +59,7 @@ class StreamReader:
         self._timer: asyncio.TimerHandle | None = None
         self._when_closed: Callable[[], None] | None = None
         self.readers: OpenReaders | None = None
-        """Those that it was added to."""
+        """The channels that it was added to."""
 
     def wake(self) -> None:
         """Check for new items soon."""
@@ -124,7 +124,7 @@ class OpenReaders:
         self._readers: set[StreamReader] = set()
         self._of_org: Counter[str] = Counter()
         self._woken: OrderedDict[str, OrderedDict[StreamReader, None]] = OrderedDict()
-        """Those that will be woken, by organization; the organization whose turn is next comes first."""
+        """Readers to wake, by organization; the organization whose turn is next comes first."""
         self._left = WOKEN_AT_ONCE
         """How many may still be woken in this iteration of the event loop."""
         self._is_planned = False

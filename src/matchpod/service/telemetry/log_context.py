@@ -1,4 +1,4 @@
-"""Say which request or match a task works for, so that each of its log lines has the ids.
+"""Record which request or match a task works for, so that each of its log lines has the ids.
 
 Other tasks that it starts do not inherit them: some of these live longer, and work for others too.
 """

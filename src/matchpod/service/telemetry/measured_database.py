@@ -19,7 +19,7 @@ class CallOutcome(StrEnum):
 
     OK = "ok"
     REJECTED = "rejected"
-    """It would change nothing, or duplicate a row: the usual answer to the second of two processes."""
+    """It would change nothing, or duplicate a row: the usual result for the second of two processes."""
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
 

@@ -20,7 +20,7 @@ IN_FLEET: Final = {"scope": "fleet"}
 OUTCOMES: Final = ("match_over", *CancelReason)
 LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
-    *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams"),
+    *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams", "search"),
 )
 """Where unexpected errors are counted."""
 

@@ -158,7 +158,7 @@ class Gauge(_Number):
         self._add(amount, labels)
 
     def replace(self, numbers: Mapping[Labels, float]) -> None:
-        """Replace all series; those beyond the limit are summed as `other`."""
+        """Replace all series; series beyond the limit are summed as `other`."""
         self._values = {}
         for labels, number in numbers.items():
             self._add(number, labels)
@@ -219,7 +219,7 @@ class Histogram(_Metric):
 
 
 class RenderedMetrics:
-    """The text of all metrics, rendered at most once per RENDER_S: anyone may ask for it, as often as they like."""
+    """The text of all metrics, rendered at most once per RENDER_S, however often it is requested."""
 
     def __init__(self, registry: Registry, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
@@ -261,7 +261,7 @@ class Registry:
         return self._add(Histogram(name, text, labels, buckets=buckets))
 
     def before_rendering(self, update: Callable[[], None]) -> None:
-        """Call `update` before the metrics are rendered, to set those that are read when they are needed."""
+        """Call `update` before the metrics are rendered, to set metrics that are read on demand."""
         self._updates.append(update)
 
     def all(self) -> Sequence[_Metric]:

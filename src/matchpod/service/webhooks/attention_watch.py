@@ -1,4 +1,4 @@
-"""Raise an event when a match begins to need a person's attention, for organizations whose webhooks send that.
+"""Raise an event when a match begins to need attention, for organizations whose webhooks send such events.
 
 Attention is computed from the state of a match, so a process looks every few seconds at the matches that it drives, and
 at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until
@@ -75,7 +75,7 @@ class AttentionWatch:
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:
-        """Raise what is new, and forget what is gone."""
+        """Raise new reasons, and forget reasons that are gone."""
         watched = await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED)
         await webhooks.end_unwatched_attention(self._db, watched)
         for org_id in watched:
@@ -111,7 +111,7 @@ class AttentionWatch:
         return attention_of(situation_of(row, progress, self._clock.now_ms(), silent_ms=silent_ms))
 
     async def _given_up(self, org_id: str, raised: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Raise attention for callbacks that were given up, and return that of all of them."""
+        """Raise attention for callbacks that were given up, and return the reasons of all."""
         from_ms = self._clock.now_ms() - GIVEN_UP_MS
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=from_ms)
         _, found = await callback_lists.list_page(self._db, org_id, query)

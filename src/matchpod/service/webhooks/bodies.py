@@ -1,4 +1,4 @@
-"""Build what webhooks send: an event of an organization, with what the API returns of the same thing as `data`.
+"""Build the bodies of webhooks: an event of an organization, with the API's view of its subject as `data`.
 
 The events are those of the organization's stream. What the API returns is read when the deliveries are made, usually
 within a second of the event, and without passwords: bodies are kept and shown.
@@ -47,7 +47,7 @@ Data = (
     | RaisedAttention
     | msgspec.Raw
 )
-"""What the API returns of the thing that an event is about."""
+"""The API's view of the subject of an event."""
 
 
 class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -79,7 +79,7 @@ class PreparedEvent(msgspec.Struct, frozen=True, kw_only=True):
     head: MatchEventBase
     """The event in the stream."""
     title: str
-    """What people call the match."""
+    """The name of the match for people."""
 
 
 _TYPES: Final[Mapping[type[MatchEventBase], WebhookEvent]] = {
@@ -100,7 +100,7 @@ _decode: Final = msgspec.json.Decoder(OrganizationEvent).decode
 
 
 def read_event(line: bytes) -> MatchEventBase | None:
-    """Return a stored event; None if it is of a later version, which this one does not know."""
+    """Return a stored event; None if a later version stored it and this version does not know it."""
     try:
         found = _decode(line)
     except msgspec.ValidationError:

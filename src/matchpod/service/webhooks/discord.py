@@ -28,7 +28,7 @@ MAX_MERGE_MS: Final = 60 * 60_000
 so that they do not wait for hours."""
 
 MESSAGE_TYPE: Final = "message"
-"""What a delivery is called that has several events."""
+"""The name of a delivery that has several events."""
 
 MAX_CONTENT: Final = 1_900
 """Most characters of a message. Discord allows 2,000; the rest is for the line that counts what is left out."""
@@ -63,7 +63,7 @@ def may_show(event: MatchEventBase) -> bool:
 
 
 def title_of(row: ServerRow) -> str:
-    """Return what people call a match: its teams, or its ids."""
+    """Return the name of a match for people: its teams, or its ids."""
     settings = read_settings(row.settings)
     if settings.team1 is not None and settings.team2 is not None:
         return f"{_plain(settings.team1.name)} – {_plain(settings.team2.name)}"
@@ -106,7 +106,7 @@ def _words(event: MatchEventBase) -> str:
 
 
 def _time(reason: RaisedAttention) -> str:
-    """Since when or until when, to the minute."""
+    """A start or end time, to the minute."""
     if reason.since is not None:
         return f" (since {reason.since[11:16]} UTC)"
     return "" if reason.until is None else f" (until {reason.until[11:16]} UTC)"

@@ -1,4 +1,4 @@
-"""Deliver what webhooks send: as callbacks are delivered, with places of its own and retries for a day."""
+"""Deliver webhooks as callbacks are delivered, but with separate places and with retries for a day."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
-    """Delivers what webhooks send."""
+    """Delivers webhooks."""
 
     what = "webhook delivery"
     part = "webhooks"
@@ -85,7 +85,11 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
         try:
             url = self._vault.open(webhook.url)
             secrets = signing_secrets(
-                self._vault, webhook.secret, webhook.old_secret, webhook.old_secret_until_ms, self._clock.now_ms()
+                self._vault,
+                webhook.secret,
+                webhook.old_secret,
+                webhook.old_secret_until_ms,
+                now_ms=self._clock.now_ms(),
             )
         except ValueError as exc:
             self._report_sealed(row, str(exc))

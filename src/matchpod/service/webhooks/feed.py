@@ -32,9 +32,9 @@ from matchpod.storage.webhooks import Behind, WebhookRow
 POLL_S: Final = 0.5
 """How often new events are looked for while a webhook is on."""
 IDLE_S: Final = 2.0
-"""The same while none is: a new webhook sends the events since its creation."""
+"""The same while no webhook is on: a new webhook sends the events since its creation."""
 PAGE: Final = 200
-"""Events that are read at a time. Most are scores, which no webhook sends."""
+"""Events read at a time. Most are scores, which no webhook sends."""
 MAX_PREPARED: Final = 50
 """Events whose bodies are built before they are stored: the details of a map may have 50 KB."""
 MAX_ROWS: Final = 200

@@ -35,7 +35,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, MAX_REDELIVERED, SINGLE_PER_MINUTE
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id, new_webhook_id
-from matchpod.service.identity.principals import Audience, Principal
+from matchpod.service.identity.principals import Principal
 from matchpod.service.reading.callbacks import MAX_SHOWN_ATTEMPTS, Redelivery
 from matchpod.service.row_views import time_text
 from matchpod.service.webhooks import discord, views
@@ -164,7 +164,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def rotate_secret(self, principal: Principal, webhook_id: str) -> views.CreatedWebhook:
-        """Replace the secret, from the next attempt on. The old one signs too for OLD_SECRET_MS."""
+        """Replace the secret, from the next attempt on. The old secret also signs for OLD_SECRET_MS."""
         row = await self._own(principal, webhook_id)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
         until_ms = now_ms + OLD_SECRET_MS
@@ -202,7 +202,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def deliveries(self, principal: Principal, webhook_id: str, query: DeliveriesQuery) -> views.DeliveriesPage:
-        """What the webhook sent and is to send, newest first."""
+        """The deliveries of the webhook, sent and waiting, newest first."""
         row = await self._own(principal, webhook_id)
         total, found = await webhook_deliveries.list_page(self._db, row.id, query)
         return views.deliveries_page(query, total, found)
@@ -274,7 +274,7 @@ def _shown_url(url: str, format: WebhookFormat) -> str:
 
 def _visible(row: WebhookRow, principal: Principal) -> WebhookRow:
     """The row as this principal may see it: the path of a URL may be its secret."""
-    if principal.audience is not Audience.MEMBERS:
+    if principal.audience.sees_creator:
         return row
     return msgspec.structs.replace(row, shown_url=mask_path(row.shown_url))
 

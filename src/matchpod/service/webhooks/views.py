@@ -1,4 +1,4 @@
-"""The API's views of webhooks and of what they sent."""
+"""The API's views of webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WebhookList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a webhook sends of an event, and the state of its delivery."""
+    """A delivery: an event for a webhook, and the state of sending it."""
 
     id: Annotated[str, Meta(description="The id of the delivery; its `webhook-id`.")]
     webhook_id: Annotated[str, Meta(description="The id of the webhook.")]

@@ -55,7 +55,7 @@ async def readyz(site: Site, _: Call) -> Response:
 
 
 async def metrics(site: Site, call: Call) -> Response:
-    """Return all metrics in the Prometheus text format, at most a second old; those who ask too often have to wait."""
+    """Return all metrics in the Prometheus text format, at most a second old; frequent requests wait."""
     await site.metrics_pace.turn(client_address(call) or "unknown")
     body = site.metrics.body()
     return Response(body, content_type=CONTENT_TYPE.encode(), headers=NO_CACHE, is_shared=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from matchpod.core import search_words
 from matchpod.core.labels import MAX_LABELED, MAX_LABELS
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import (
@@ -189,6 +190,19 @@ CREATED_TO: Final = _query(
 SERVERS_LIST: Final = (
     PAGE,
     PAGE_SIZE,
+    _query(
+        match_list_query.SEARCH,
+        "Only those found by these words: of the external id, the teams, the labels, the players (SteamIDs, and names"
+        " once a map has ended) and the reason. Each must be the beginning of a word of the match; numbers of up to 3"
+        f" digits are whole words. The {search_words.MAX_WORDS} longest count. If all are frequent, some of the newest"
+        f" {MAX_LABELED:,} are found. A match is found a few seconds after its creation.",
+        _text(search_words.MAX_SEARCH),
+    ),
+    _query(
+        match_list_query.OUTCOME,
+        "Only those that have ended like this: with a result, without one, or because of a failure.",
+        _one_of(match_list_query.ListedOutcome),
+    ),
     replace(STATUS, schema=_one_of(ServerStatus)),
     _query("phase", "Only those with this phase.", _one_of(PublicPhase)),
     _query("region", "Only those in this region.", _text(match_list_query.MAX_REGION)),

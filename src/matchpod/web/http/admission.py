@@ -77,7 +77,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ordinary(self) -> int:
-        """Connections for any request; those above are reserved."""
+        """Connections for any request; the rest is reserved."""
         return self.total - max(1, self.total // RESERVED_PART)
 
     @property
@@ -155,7 +155,7 @@ class Admission:
         self.trust(seat)
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting the connection for its address: it is a trusted client's, and one machine may have many."""
+        """Stop counting the connection for its address: it belongs to a trusted client, and a machine may have many."""
         if seat.address is not None:
             self.end(seat.address)
             seat.address = None
@@ -177,7 +177,7 @@ class Admission:
             del self._by_address[address]
 
     def excess(self, seat: Seat) -> Excess | None:
-        """Return why only priority requests are answered on this connection now; None if it is an ordinary one."""
+        """Return why only priority requests are answered on this connection now; None if all are."""
         if seat.is_ordinary:
             return None
         limit = self._of_address

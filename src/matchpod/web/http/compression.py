@@ -49,7 +49,7 @@ _kept: OrderedDict[bytes, bytes] = OrderedDict()
 
 
 async def compress(response: Response, scope: Scope) -> Response:
-    """Return the response as the client wants it; one with a small body is returned unchanged."""
+    """Return the response compressed if the client accepts that; a response with a small body stays unchanged."""
     body = response.body
     if len(body) < MIN_BYTES:
         return response

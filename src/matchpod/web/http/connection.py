@@ -95,7 +95,7 @@ class ApiConnection(asyncio.Protocol):
         self._direct: DirectRoute | None = None
         """The route of the request, if it is a POST that may be answered directly."""
         self._may_read = True
-        """False once one was, until more data arrives: others are served in between."""
+        """False after a direct answer until more data arrives, so that other connections are served in between."""
         self._newest: Exchange | None = None
         """The exchange that received data belongs to."""
         self._current: Exchange | DirectExchange | None = None
@@ -236,7 +236,7 @@ class ApiConnection(asyncio.Protocol):
         return version == "1.1" or not self._parser.should_keep_alive()
 
     def _await_body(self, body: bytes) -> None:
-        """Wait for the rest of a body until the deadline of the request; pass on one that is large or unusual."""
+        """Wait for the rest of a body until the deadline of the request; pass on a large or unusual request."""
         if self._direct is None or len(body) > MAX_BUFFERED_BODY:
             self._begin_exchange()
         else:
@@ -309,7 +309,7 @@ class ApiConnection(asyncio.Protocol):
     # --- exchanges ------------------------------------------------------------------------------------------------
 
     def _answer_read(self) -> bool:
-        """Answer a GET at once; False if the application has to: it is an unusual one, or the client does not read."""
+        """Answer a GET at once; False if the application has to, because it is unusual or the client does not read."""
         reads, head = self._shared.reads, self._head
         is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():
@@ -329,7 +329,7 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def _take(self, body: bytes) -> None:
-        """Answer a request directly, if it is a usual one."""
+        """Answer a usual request directly."""
         route, self._direct_body = self._direct, None
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
@@ -401,7 +401,7 @@ class ApiConnection(asyncio.Protocol):
             await self._send_error(exchange, error)
 
     def exchange_completed(self) -> None:
-        """Answer the next request, wait for one, or close the connection."""
+        """Answer the next request, wait for it, or close the connection."""
         self._shared.set_idle(self)
         exchange = self._current
         if self.seat.address is not None and exchange is not None and self._is_trusted(exchange):

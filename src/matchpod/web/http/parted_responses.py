@@ -15,7 +15,7 @@ from matchpod.web.http.responses import CONNECTION, Header, PartedResponse, Stre
 
 
 async def begin(response: PartedResponse) -> PartedResponse:
-    """Read the first part, so that an error in it is reported as one."""
+    """Read the first part, so that an error in it gets an error status."""
     first = await anext(response.parts, b"")
     return msgspec.structs.replace(response, parts=_continued(first, response.parts))
 

@@ -21,7 +21,7 @@ MAX_SHARED_NAME: Final = 32
 """Longest name of a header that is kept once for all requests with it."""
 
 _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
-"""Headers that may appear once: a proxy and this service might use different ones of two."""
+"""Headers that may appear once: given two, a proxy and this service might use different ones."""
 _WITHOUT_HOST: Final = ("0.9", "1.0")
 """Versions of HTTP in which clients need not send `Host`."""
 _EXPECT: Final = b"expect"
@@ -31,7 +31,7 @@ _CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCO
 
 
 class RequestHead:
-    """The head of the newest request of a connection; one object serves all its requests, one after the other."""
+    """The head of the newest request of a connection; the object is reused for each of its requests."""
 
     __slots__ = (
         "_bytes",

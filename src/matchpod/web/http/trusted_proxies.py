@@ -20,13 +20,13 @@ from matchpod.web.http.responses import Header
 
 LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
-"""Proxies that a request may have passed; with more of them, the last one that was read counts as the client."""
+"""Proxies that a request may have passed; with more, the last address that was read counts as the client."""
 
 MAX_NODE_BYTES: Final = 64
 """Longer entries are no addresses, and are not kept."""
 
 KEPT: Final = 4096
-"""Addresses that are kept as they were read: reading one takes as long as the rest of a connection's beginning."""
+"""Parsed addresses that are kept: parsing takes as long as the rest of accepting a connection."""
 
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*+)"'
 _WITH_CLOSED_QUOTES: Final = re.compile(rb'(?:[^"]|%b)*+' % _QUOTED)
@@ -73,7 +73,7 @@ class TrustedProxies:
         return named
 
     def _walk(self, proxy: str, nodes: Sequence[bytes | None]) -> str | None:
-        """Return the nearest machine that is no trusted proxy, or the last one that is known.
+        """Return the nearest machine that is not a trusted proxy, or the last known one.
 
         None if an entry before it cannot be read.
         """

@@ -19,7 +19,7 @@ FILE: Final = "examples.json"
 SAME: Final = "$same"
 """The only key of an object that stands for the value at a path."""
 MIN_SHARED_LINES: Final = 10
-"""Lines of the smallest value that is not stored again: a shorter one is easier to read where it is."""
+"""Lines of the smallest example that is shared: a shorter one is easier to read in its place."""
 
 _AT: Final = "#/components/examples/"
 

@@ -225,7 +225,7 @@ def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
-    """Return the schema of a response that is stored JSON, or no JSON; for a stream, that of one parsed event."""
+    """Return the schema of a response that is stored JSON or not JSON; for a stream, the schema of a parsed event."""
     if endpoint.stored is not None:
         return schema_ref(endpoint.stored)
     if endpoint.content_type != EVENT_STREAM:

@@ -153,7 +153,7 @@ def _describe_tags(components: Mapping[str, Schema]) -> None:
 
 
 def _list_modes(components: Mapping[str, Schema]) -> None:
-    """List the values of `gameMode`: in a result those of its shape, so that clients can tell the two apart by it."""
+    """List the values of `gameMode`, in a result only those of its shape, so that clients can tell the shapes apart."""
     others = [mode.value for mode in MatchType if mode is not MatchType.DEATHMATCH]
     meaning = "The match type that was played."
     for name, schema in (

@@ -93,7 +93,7 @@ def _request(event: str, summary: str, examples: Examples) -> Schema:
 
 
 def _schema(event: str) -> str:
-    """Return the name of the schema of an event: `MapEndedEvent` is one of the stream."""
+    """Return the schema name of an event. `MapEndedEvent` is taken: it is an event of the stream."""
     return f"{''.join(word.capitalize() for word in event.split('.'))}Webhook"
 
 

@@ -1,0 +1,166 @@
+"""Store the words that matches are found by, and look them up.
+
+A search reads, from an index, the newest matches that have a word which begins with its rarest one, and then checks the
+others. So it takes as long with a million matches as with a thousand, and may miss old ones if all words are frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.labels import MAX_LABELED
+from matchpod.core.search_words import is_whole
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage import rows
+from matchpod.storage.packed import unpack
+
+MAX_EXPANDED: Final = 20
+"""Stored words that a word of a search stands for, in alphabetical order; a longer one stands for fewer."""
+COMPARED: Final = 1_000
+"""Matches that are counted of each word, to begin with the rarest."""
+
+
+class UnindexedMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A match whose words are not stored, or not all of them."""
+
+    id: str
+    org_id: str
+    created_at_ms: int
+    external_match_id: str | None
+    settings: bytes
+    marks: bytes | None
+    reason: CancelReason | None
+    ended_at_ms: int | None
+
+
+class NamedPlayer(msgspec.Struct, frozen=True, rename="camel"):
+    """A player of a match with the name that they had."""
+
+    steam_id: str
+    name: str
+
+
+async def unindexed(db: Database, *, limit: int) -> list[UnindexedMatch]:
+    """Return the newest matches whose words have to be stored."""
+    rest = "FROM servers WHERE is_searchable = 0 ORDER BY created_at_ms DESC, id LIMIT :limit"
+    return await rows.read_all(db, UnindexedMatch, rest, {"limit": limit})
+
+
+async def players_of(db: Database, server_ids: Sequence[str]) -> dict[str, list[NamedPlayer]]:
+    """Return the players of the ended maps of matches, by server."""
+    listed, params = rows.parameter_list("id", server_ids)
+    found = await db.read(
+        "SELECT maps.server_id, map_stats.leaderboard FROM maps JOIN map_stats ON map_stats.map_id = maps.id"
+        f" WHERE maps.server_id IN {listed}",
+        params,
+    )
+    players: dict[str, list[NamedPlayer]] = {}
+    for server_id, body in msgspec.convert(found, list[tuple[str, bytes]]):
+        players.setdefault(server_id, []).extend(_decode_players(unpack(body)))
+    return players
+
+
+_decode_players: Final = msgspec.json.Decoder(list[NamedPlayer]).decode
+
+
+def insert(match: UnindexedMatch, words: Sequence[str]) -> list[Statement]:
+    """Store words of a match, and that it has all its words unless it ended meanwhile."""
+    statements = []
+    if words:
+        values = ", ".join(f"(:org_id, :word_{at}, :created_at_ms, :server_id)" for at in range(len(words)))
+        sql = f"INSERT INTO match_words (org_id, word, created_at_ms, server_id) VALUES {values} ON CONFLICT DO NOTHING"
+        params: dict[str, Value] = {"org_id": match.org_id, "created_at_ms": match.created_at_ms, "server_id": match.id}
+        statements.append(Statement(sql, params | {f"word_{at}": word.encode() for at, word in enumerate(words)}))
+    is_same = "id = :id AND COALESCE(ended_at_ms, 0) = :ended_at_ms"
+    update = f"UPDATE servers SET is_searchable = 1 WHERE {is_same}"
+    statements.append(Statement(update, {"id": match.id, "ended_at_ms": match.ended_at_ms or 0}))
+    return statements
+
+
+def insert_names(org_id: str, names: Iterable[tuple[str, str]]) -> list[Statement]:
+    """Store words of the names of players, each with the SteamID."""
+    sql = "INSERT INTO player_names (org_id, word, steam_id) VALUES (:org_id, :word, :steam_id) ON CONFLICT DO NOTHING"
+    return [Statement(sql, {"org_id": org_id, "word": word.encode(), "steam_id": player}) for word, player in names]
+
+
+async def newest_with_words(
+    db: Database, org_id: str, words: Sequence[str], *, from_ms: int | None = None, before_ms: int | None = None
+) -> tuple[str, dict[str, Value]] | None:
+    """Return a query of the newest matches that have all words, created in a range of time; None if there are none.
+
+    Its columns are `labeled_id` and `labeled_ms`, as of those with labels.
+    """
+    expanded = [await _expanded(db, org_id, word) for word in words]
+    if not expanded or not all(expanded):
+        return None
+    if len(expanded) > 1:
+        counted = [(await _count(db, org_id, stored), stored) for stored in expanded]
+        expanded = [stored for _, stored in sorted(counted, key=lambda one: one[0])]
+    first, *others = expanded
+    params: dict[str, Value] = {"org_id": org_id, "max_found": max(MAX_LABELED // len(first), COMPARED)}
+    dates = ""
+    if from_ms is not None:
+        dates += " AND created_at_ms >= :labeled_from_ms"
+        params["labeled_from_ms"] = from_ms
+    if before_ms is not None:
+        dates += " AND created_at_ms < :labeled_before_ms"
+        params["labeled_before_ms"] = before_ms
+    parts = []
+    for at, word in enumerate(first):
+        params[f"first_{at}"] = word
+        parts.append(
+            "SELECT * FROM (SELECT server_id, created_at_ms FROM match_words WHERE org_id = :org_id"
+            f" AND word = :first_{at}{dates} ORDER BY created_at_ms DESC, server_id DESC LIMIT :max_found) AS part_{at}"
+        )
+    conditions = []
+    for number, stored in enumerate(others):
+        listed = ", ".join(f":other_{number}_{at}" for at in range(len(stored)))
+        params |= {f"other_{number}_{at}": word for at, word in enumerate(stored)}
+        conditions.append(
+            f"EXISTS (SELECT 1 FROM match_words AS more WHERE more.org_id = :org_id AND more.word IN ({listed})"
+            " AND more.created_at_ms = one.created_at_ms AND more.server_id = one.server_id)"
+        )
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    # UNION: a match that has two of the words is found once.
+    sql = f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM ({' UNION '.join(parts)}) AS one{where}"
+    return sql, params
+
+
+async def _expanded(db: Database, org_id: str, word: str) -> list[bytes]:
+    """Return the stored words that begin with a word, and the SteamIDs of players whose names have one."""
+    if is_whole(word):
+        return [word.encode()]
+    params: dict[str, Value] = {
+        "org_id": org_id,
+        "least": word.encode(),
+        "end": word.encode() + b"\xff",  # no text in UTF-8 has this byte
+        "maximum": MAX_EXPANDED,
+    }
+    after = "(SELECT word FROM match_words WHERE org_id = :org_id AND word {} AND word < :end ORDER BY word LIMIT 1)"
+    # One step per word, however many matches have it.
+    found = await db.read(
+        f"WITH RECURSIVE found (word, number) AS (SELECT {after.format('>= :least')}, 1 UNION ALL"
+        f" SELECT {after.format('> found.word')}, number + 1 FROM found WHERE word IS NOT NULL AND number < :maximum)"
+        " SELECT word FROM found WHERE word IS NOT NULL",
+        params,
+    )
+    words = [stored for (stored,) in msgspec.convert(found, list[tuple[bytes]])]
+    named = await db.read(
+        "SELECT steam_id FROM player_names WHERE org_id = :org_id AND word >= :least AND word < :end"
+        " ORDER BY word, steam_id LIMIT :maximum",
+        params,
+    )
+    players = [steam_id.encode() for (steam_id,) in msgspec.convert(named, list[tuple[str]])]
+    return list(dict.fromkeys([*words, *players]))
+
+
+async def _count(db: Database, org_id: str, stored: Sequence[bytes]) -> int:
+    listed = ", ".join(f":word_{at}" for at in range(len(stored)))
+    params: dict[str, Value] = {f"word_{at}": word for at, word in enumerate(stored)}
+    counted = f"SELECT 1 FROM match_words WHERE org_id = :org_id AND word IN ({listed}) LIMIT :compared"
+    sql = f"SELECT COUNT(*) FROM ({counted}) AS counted"
+    return await rows.read_number(db, sql, {**params, "org_id": org_id, "compared": COMPARED})
