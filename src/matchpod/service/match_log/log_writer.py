@@ -82,7 +82,7 @@ class LogWriter:
         """Matches with entries to be applied, in the order in which they were stored."""
         self._reading: asyncio.Task[None] | None = None
         self._folded: asyncio.Future[None] | None = None
-        """Done when what has been stored is applied, while somebody waits for it."""
+        """Done when what has been stored is applied, while runners wait for it."""
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
