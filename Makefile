@@ -21,6 +21,7 @@ PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loads
 APT_OPTIONS := --quiet -o Acquire::http::Timeout=20 -o DPkg::Lock::Timeout=120
 APT_INSTALL := DEBIAN_FRONTEND=noninteractive apt-get install $(APT_OPTIONS) -y --no-install-recommends fonts-dejavu-core
 
+UV := --quiet --disable-pip-version-check --no-compile 'uv==0.13.7'
 export UV_PROJECT_ENVIRONMENT := .venv
 # Keep compiled modules even if the environment disables them: otherwise every test process compiles everything.
 export PYTHONDONTWRITEBYTECODE :=
@@ -116,18 +117,15 @@ bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, stream
 	@$(BIN)/python tests/bench/agones.py
 	@$(BIN)/python tests/bench/flood.py $(AGAINST_OPTION)
 
-# --- setup: three files, each created once ------------------------------------------------------------------------
+# --- setup: two files, each created once --------------------------------------------------------------------------
 
 $(READY): pyproject.toml uv.lock $(wildcard packages/*/pyproject.toml) | $(BIN)/uv
 	@echo "installing the dependencies in uv.lock into .venv"
 	@$(BIN)/uv sync --quiet --locked --inexact --all-extras --python $(BIN)/python
 	@touch $@
 
-$(BIN)/uv: | $(BIN)/pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.7'
-
-# venv installs pip last, so an interrupted setup starts again.
-$(BIN)/pip:
+# uv is installed last, so an interrupted setup starts again. Installing pip too would take longer than all the rest.
+$(BIN)/uv:
 	@command -v $(PYTHON) >/dev/null 2>&1 || \
 		{ echo "$(PYTHON) was not found. Install Python 3.11 or newer, or choose another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -135,4 +133,8 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) has no ensurepip or venv. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "creating .venv with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv --clear .venv
+	@if $(PYTHON) -m pip --help 2>/dev/null | grep -q -- '--python '; then \
+		$(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $(BIN)/python install $(UV); \
+	else \
+		$(PYTHON) -m venv --clear .venv && $(BIN)/python -m pip install $(UV); \
+	fi

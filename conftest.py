@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(BranchCoverage(report, MEASURED))
     if workers := config.getoption("--forks"):
+        from tests import imported_service
         from tests.forked_workers import ForkedWorkers, Group
 
         def group_of(item: pytest.Item) -> Group:
@@ -95,7 +96,9 @@ def pytest_configure(config: pytest.Config) -> None:
                 return Group("deploy")
             return Group(item.path, is_busy=_is_in(item.path, *BUSY) and not _is_in(item.path, WAITING))
 
-        config.pluginmanager.register(ForkedWorkers(workers, group_of, busy_workers=max(workers // 3, 1)))
+        busy_workers = max(workers // 3, 1)
+        plugin = ForkedWorkers(workers, group_of, busy_workers=busy_workers, beside=imported_service.importing)
+        config.pluginmanager.register(plugin)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

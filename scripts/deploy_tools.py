@@ -18,6 +18,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "deploy-tools"
@@ -119,6 +120,8 @@ def _download(requirement: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         pinned = Path(folder) / "requirements.txt"
         pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{one}" for one in HASHES[requirement])]))
+        if find_spec("pip") is None:
+            _run("pip", [sys.executable, "-m", "ensurepip"], folder)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
         pip += ["--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(pinned)]
         _run(f"{requirement} from the package registry", pip, folder)

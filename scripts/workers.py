@@ -16,7 +16,7 @@ PER_CORE = 3
 MIN_WORKERS, MAX_WORKERS = 2, 16
 """At least two, so that one long file does not delay the rest; at most what fits into the memory of a small machine."""
 
-SAMPLE_S = 1.0
+SAMPLE_S = 0.4
 
 
 def cpu_share(sample_s: float) -> float:

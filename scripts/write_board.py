@@ -128,9 +128,12 @@ def _panels() -> list[Json]:
 
 
 def _panel(panel: Panel, panel_id: int, place: Json) -> Json:
-    defaults: Json = {"unit": panel.unit, "min": 0, "thresholds": _thresholds(panel)}
+    """Return a panel, without what Grafana does anyway; its queries are sent to its data source."""
+    defaults: Json = {"unit": panel.unit, "min": 0}
+    is_colored = panel.limits != (None, None)
+    if is_colored or panel.kind == "stat":
+        defaults["thresholds"] = _thresholds(panel)
     if panel.kind == "stat":
-        is_colored = any(limit is not None for limit in panel.limits)
         options: Json = {
             "colorMode": "background" if is_colored else "value",
             "graphMode": "area",
@@ -147,10 +150,11 @@ def _panel(panel: Panel, panel_id: int, place: Json) -> Json:
             "lineWidth": 1,
             "fillOpacity": 25 if panel.is_stacked else 8,
             "showPoints": "never",
-            "spanNulls": False,
-            "stacking": {"group": "A", "mode": "normal" if panel.is_stacked else "none"},
-            "thresholdsStyle": {"mode": "dashed" if panel.limits != (None, None) else "off"},
         }
+        if panel.is_stacked:
+            defaults["custom"]["stacking"] = {"group": "A", "mode": "normal"}
+        if is_colored:
+            defaults["custom"]["thresholdsStyle"] = {"mode": "dashed"}
         options = {
             "legend": {
                 "calcs": ["lastNotNull", "max"],
@@ -183,7 +187,6 @@ def _thresholds(panel: Panel) -> Json:
 def _target(query: str, legend: str, *, ref_id: str) -> Json:
     return {
         "refId": ref_id,
-        "datasource": _SOURCE,
         "editorMode": "code",
         "expr": _select(query),
         "legendFormat": legend,

@@ -12,6 +12,7 @@ import itertools
 import os
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,8 +46,15 @@ class ForkedWorkers:
     """A plugin of pytest that runs the collected tests in this many processes."""
 
     def __init__(
-        self, workers: int, group_of: Callable[[pytest.Item], Group] = by_file, *, busy_workers: int = 1
+        self,
+        workers: int,
+        group_of: Callable[[pytest.Item], Group] = by_file,
+        *,
+        busy_workers: int = 1,
+        beside: Callable[[Path], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        """`beside` gets the folder of the run, and lasts from before the first process is forked until all have ended."""
+        self._beside = beside
         self._workers = workers
         self._busy_workers = busy_workers
         self._group_of = group_of
@@ -68,31 +76,40 @@ class ForkedWorkers:
         if any(group.is_busy for group, _ in grouped):
             queues += [(GIVE_WAY, (busy,))] * self._busy_workers
         folder: Path = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        gc.collect()
-        gc.freeze()  # a collection in a worker would copy all pages
-        running: dict[connection.Connection, str] = {}
-        processes = []
-        for number, (niceness, own) in enumerate(queues):
-            reader, writer = FORK.Pipe(duplex=False)
-            os.environ |= {"PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_WORKER_COUNT": str(len(queues))}
-            args = (session.config, _take_items(groups, own), writer, folder / f"gw{number}", niceness)
-            process = FORK.Process(target=_work, args=(*args, [*running, reader]))
-            process.start()
-            writer.close()
-            processes.append(process)
-            running[reader] = ""
-        for queue in (*alone, waiting, busy):
-            os.close(queue)
-        try:
-            died = _receive(session.config, running)
-        finally:
-            for reader in running:  # if this is interrupted, workers end at their next report
-                reader.close()
-        for process in processes:
-            process.join()
+        with self._beside(folder):
+            died = _run(session.config, folder, groups, queues)
         if died:
             raise session.Interrupted(f"processes died in {', '.join(died)}")
         return True
+
+
+def _run(
+    config: pytest.Config, folder: Path, groups: list[list[pytest.Item]], queues: list[tuple[int, Sequence[int]]]
+) -> list[str]:
+    """Fork a process for each niceness and its queues; return the tests in which processes died."""
+    gc.collect()
+    gc.freeze()  # a collection in a worker would copy all pages
+    running: dict[connection.Connection, str] = {}
+    processes = []
+    for number, (niceness, own) in enumerate(queues):
+        reader, writer = FORK.Pipe(duplex=False)
+        os.environ |= {"PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_WORKER_COUNT": str(len(queues))}
+        args = (config, _take_items(groups, own), writer, folder / f"gw{number}", niceness)
+        process = FORK.Process(target=_work, args=(*args, [*running, reader]))
+        process.start()
+        writer.close()
+        processes.append(process)
+        running[reader] = ""
+    for queue in {queue for _, own in queues for queue in own}:
+        os.close(queue)
+    try:
+        died = _receive(config, running)
+    finally:
+        for reader in running:  # if this is interrupted, workers end at their next report
+            reader.close()
+    for process in processes:
+        process.join()
+    return died
 
 
 def _queue(numbers: Iterable[int]) -> int:

@@ -22,6 +22,7 @@ OF_AN_OWNER: Final = {
     "webhook": "/console/webhooks/{webhookId}",
     "webhook-delivery": "/console/webhooks/{webhookId}/deliveries/{deliveryId}",
     "create": "/console/create",
+    "create-many": "/console/create/sheet",
     "regions": "/console/regions",
     "access": "/console/access",
 }

@@ -18,7 +18,7 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
 from matchpod.service.acknowledgements import Acknowledgements
-from matchpod.service.identity.principals import NewKey, Principal, Role, Scope
+from matchpod.service.identity.principals import ConsoleRole, NewKey, Principal, Role, Scope
 from matchpod.service.ingest.tokens import open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.settings import load_settings
@@ -127,12 +127,12 @@ class ConsoleService:
 
         return self.with_resources(open_session)
 
-    def new_link(self, org: str | None = "demo") -> str:
-        """Return a link that logs in as owner of an organization, or as operator."""
+    def new_link(self, org: str | None = "demo", *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
+        """Return a link that logs in as a person of an organization, or as operator."""
 
         async def create(resources: Resources) -> str:
             ids = {one.name: one.id for one in await organizations.list(resources.db)}
-            return await _sessions(resources).create_link(None if org is None else ids[org])
+            return await _sessions(resources).create_link(None if org is None else ids[org], name=name, role=role)
 
         return f"{self.url}/console/login/{self.with_resources(create)}"
 

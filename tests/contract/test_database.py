@@ -32,6 +32,7 @@ from tests.contract import databases
 
 harness = databases.harness
 postgres_url = databases.postgres_url
+own_postgres_url = databases.own_postgres_url
 
 HUNG_S = 15.0
 TABLE = Statement("CREATE TABLE notes (id BIGINT PRIMARY KEY, words TEXT, bits BLOB, weight DOUBLE PRECISION)")
@@ -309,8 +310,8 @@ async def test_postgres_runs_no_second_query_after_a_statement_and_leaves_no_tra
         await other.close()
 
 
-async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(postgres_url: str) -> None:
-    db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=2.0))
+async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(own_postgres_url: str) -> None:
+    db = await PostgresDatabase.open(own_postgres_url, PostgresLimits(operation_s=2.0))
     await db.write([TABLE])
     ((pid,),) = await db.read("SELECT pg_backend_pid()")
     assert isinstance(pid, int)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import AsyncIterator, Iterable
@@ -67,6 +68,7 @@ class OldSite:
         self.site = site
         self.key = key
         self._overlays = overlays
+        self._sorts = itertools.cycle(LeaderboardSort)
 
     async def get(self, path: str, method: str = "GET") -> httpx.Response:
         """Return the answer to a request."""
@@ -107,11 +109,13 @@ class OldSite:
         return [page.format(one) for one in found for page in pages]
 
     async def map_addresses(self, server_id: str) -> list[str]:
-        """Return the addresses of the maps of a match."""
-        boards = (f"/leaderboard?sortBy={sort}" for sort in LeaderboardSort)
-        parts = ("", "/rounds", "/events?limit=1000", *boards)
-        found = await self._ids("SELECT id FROM maps", server_id)
-        return [f"/api/v1/cs2/matches/{one}{part}" for one in found for part in parts]
+        """Return the addresses of the maps of a match: in `make test`, one of the leaderboards of each map in turn."""
+        addresses: list[str] = []
+        for one in await self._ids("SELECT id FROM maps", server_id):
+            sorts = LeaderboardSort if IS_SOAK else [next(self._sorts)]
+            parts = ("", "/rounds", "/events?limit=1000", *(f"/leaderboard?sortBy={sort}" for sort in sorts))
+            addresses += (f"/api/v1/cs2/matches/{one}{part}" for part in parts)
+        return addresses
 
     async def _ids(self, select: str, server_id: str) -> list[str]:
         rows = await self.site.resources.db.read(f"{select} WHERE server_id = :id", {"id": server_id})

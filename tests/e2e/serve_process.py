@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
+from tests import imported_service
 from tests.buggy_service import BUG_FOLDER
 from tests.first_key import first_key
 
@@ -49,14 +50,17 @@ class ServeProcess:
         self.folder = folder
         self._out = folder / f"{number}.out"
         self._err = folder / f"{number}.err"
-        with self._out.open("wb") as out, self._err.open("wb") as err:
-            self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "matchpod" if bugs is None else "tests.buggy_service", "serve"],
-                stdout=out if stdout is None else stdout,
-                stderr=err,
-                env=environment(folder, settings) | ({} if bugs is None else {BUG_FOLDER: str(bugs), **SOURCES}),
-                cwd=folder,
-            )
+        env = environment(folder, settings)
+        self.process: subprocess.Popen[bytes] | imported_service.ForkedProcess
+        with self._out.open("wb") as out_file, self._err.open("wb") as err:
+            out = out_file if stdout is None else stdout
+            if bugs is not None:
+                env |= {BUG_FOLDER: str(bugs), **SOURCES}
+                program = [sys.executable, "-m", "tests.buggy_service", "serve"]
+                self.process = subprocess.Popen(program, env=env, cwd=folder, stdout=out, stderr=err)
+            else:
+                start = imported_service.start
+                self.process = start(["serve"], prefix=prefix, env=env, cwd=folder, stdout=out, stderr=err)
 
     @property
     def out(self) -> str:
@@ -146,10 +150,7 @@ def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 def matchpod(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run another command on the data in this folder."""
-    command = [sys.executable, "-m", "matchpod", *args]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment(folder, settings), timeout=START_S, check=False
-    )
+    return imported_service.run(args, env=environment(folder, settings), cwd=Path.cwd(), timeout=START_S)
 
 
 def one_region(folder: Path, *, speed: int = 100) -> str:

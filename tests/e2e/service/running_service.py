@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from matchpod.adapters.fleets.process_record import MARK_NAME
 from matchpod.settings.fleets import SIMULATOR_COMMAND
+from tests import imported_service
 from tests.first_key import first_key
+from tests.imported_service import ForkedProcess
 
 START_S = 240.0
 """Timeout from the start of the process until it is ready; the machine may be busy with many game servers."""
@@ -92,7 +93,7 @@ class RunningService:
         if database_url is not None:
             self._settings["database_url"] = database_url
             self._settings["secret_key"] = SHARED_KEY
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._starts = 0
 
     def __enter__(self) -> RunningService:
@@ -119,13 +120,13 @@ class RunningService:
         """Start the process, with the same data and port as before, and wait until it is ready."""
         self._starts += 1
         with self._output("out").open("wb") as out, self._output("err").open("wb") as err:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "matchpod", "serve", *options],
-                stdout=out,
-                stderr=err,
-                stdin=subprocess.DEVNULL,
+            self.process = imported_service.start(
+                ["serve", *options],
                 env=self.environment(),
                 cwd=self.folder,
+                stdout=out,
+                stderr=err,
+                is_imported=not self._sources,
             )
         wait_until(self._is_ready, "the service is ready", within_s=START_S)
         self.key = first_key(self.data_dir) or self.key
@@ -166,14 +167,8 @@ class RunningService:
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run another `matchpod` command with the same data."""
-        return subprocess.run(
-            [sys.executable, "-m", "matchpod", *args],
-            capture_output=True,
-            text=True,
-            env=self.environment(),
-            cwd=self.folder,
-            timeout=START_S,
-            check=False,
+        return imported_service.run(
+            args, env=self.environment(), cwd=self.folder, timeout=START_S, is_imported=not self._sources
         )
 
     def webhook_secret(self, organization: str = "demo") -> str:

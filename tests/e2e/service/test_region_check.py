@@ -21,7 +21,7 @@ def database_url() -> None:
 
 def write_list(file: Path, *servers: tuple[str, str]) -> None:
     listed = ", ".join(f'{{ address = "{address}", rcon_password = "{password}" }}' for address, password in servers)
-    file.write_text(f'[[regions]]\ncode = "cup"\n[regions.fleet]\nkind = "static"\nservers = [{listed}]\n')
+    file.write_text(f'[[regions]]\ncode = "cup"\nspeed = 10\n[regions.fleet]\nkind = "static"\nservers = [{listed}]\n')
 
 
 def wait_for_log(service: ServeProcess, message: str) -> dict[str, object]:
@@ -37,7 +37,7 @@ def wait_for_log(service: ServeProcess, message: str) -> dict[str, object]:
 
 def test_region_is_checked_and_its_list_changed_while_the_service_runs(tmp_path: Path) -> None:
     file = tmp_path / "matchpod.toml"
-    with SimulatorProcess("--speed", "1") as good, SimulatorProcess("--speed", "1", "--fault", "old_build") as old:
+    with SimulatorProcess("--speed", "10") as good, SimulatorProcess("--speed", "10", "--fault", "old_build") as old:
         write_list(file, (good.address, PASSWORD), (old.address, PASSWORD))
         with serving(tmp_path / "service", config=str(file)) as service:
             assert service.url
