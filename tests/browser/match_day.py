@@ -81,7 +81,7 @@ class MatchDay:
 
     def create_matches(self) -> None:
         """Create all matches, as a platform does."""
-        lost_url = self.receiver.configure(LOST_PATH, "error", "error", "accept")
+        lost_url = self.receiver.configure(LOST_PATH, "fail", "fail", "accept")
         self.began_s = time.monotonic()
         for number in self.numbers:
             listed = players(2 * SIDE, first=2 * SIDE * number)
@@ -250,13 +250,13 @@ def solve_lost_callback(day: MatchDay, person: Person) -> None:
     """Find the callback that was given up, and send it again."""
     day.receiver.wait_for(LOST_PATH, 2)
     since_s = time.monotonic()
-    link = person.wall.locator("#beside").get_by_role("link", name=f"R1 M{LOST}")
+    link = person.wall.locator("#strip").get_by_role("link", name=f"R1 M{LOST}")
     expect(link).to_be_visible()
     found_s = time.monotonic()
     person.take_picture(person.wall, "a callback is lost")
     link.click()
     person.wall.locator("summary", has_text="Send again").click()
-    person.wall.get_by_role("button", name="Send again").last.click()
+    person.wall.get_by_role("button", name="Send it now").click()
     day.receiver.wait_for(LOST_PATH, 3)
     day.lines.append(f"{'a callback is lost':32} found: {found_s - since_s:.1f} s")
     report(day.lines[-1])
