@@ -115,11 +115,14 @@ class MatchDay:
     # --- what happens in the hall -------------------------------------------------------------------------------------
 
     def say(self, number: int, text: str) -> None:
-        """Let the first player of a match write to the admins."""
+        """Let a player of a match write to the admins: the first who is connected."""
         found = self.running.get(self.servers[number])
-        player = players(1, first=2 * SIDE * number)[0]
-        arguments = [str(found["port"]), found["rconPassword"], f"sim_say {player} {text}"]
-        subprocess.run([sys.executable, RCON, *arguments], check=True, stdout=subprocess.DEVNULL)
+        for player in players(2 * SIDE, first=2 * SIDE * number):
+            arguments = [str(found["port"]), found["rconPassword"], f"sim_say {player} {text}"]
+            answer = subprocess.run([sys.executable, RCON, *arguments], check=True, capture_output=True, text=True)
+            if "Usage" not in answer.stdout:
+                return
+        raise AssertionError(f"nobody is connected in match {number}")
 
     def crash(self, number: int) -> None:
         """Kill the game server of a match."""
