@@ -13,7 +13,9 @@ PUBLIC: Final = {
 
 OF_AN_OWNER: Final = {
     "live": "/console",
+    "live-cards": "/console?view=cards",
     "live-by-label": "/console?group=event",
+    "live-full-screen": "/console?screen=full",
     "match": "/console/matches/{serverId}",
     "match-ended": "/console/matches/{endedId}",
     "matches": "/console/matches",
