@@ -46,7 +46,7 @@ START_S = 180.0
 OPEN_S = 120.0
 TARGET_CORES = 0.25
 
-WALL_STREAM = "/console/stream?pages=wall:"
+WALL_STREAM = "/console/stream?pages=table:"
 MATCH_STREAM = "/console/stream?pages=match/{serverId}:"
 
 

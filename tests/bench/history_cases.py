@@ -14,6 +14,7 @@ import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
+from matchpod.core.requests.match_list_query import ListedOutcome, MatchListQuery
 from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
 from matchpod.service.identity.principals import Principal, Role, Scope
@@ -25,7 +26,18 @@ from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MapStats, MatchHistory
 from matchpod.storage.history_counts import DAY_MS
-from tests.bench.history_rows import BIG, FIRST_MS, MAP_NAMES, SPAN_MS, big_server_id, big_servers
+from tests.bench.history_rows import (
+    BIG,
+    FIRST_MS,
+    KNOWN_PLAYERS,
+    MAP_NAMES,
+    MAPS_PER_GROUP,
+    MATCHES_PER_GROUP,
+    SPAN_MS,
+    TEAMS,
+    big_server_id,
+    big_servers,
+)
 
 CALLER: Final = Principal(org_id=BIG, key_id="key_bench", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ}))
 CHOSEN: Final = 40
@@ -50,7 +62,7 @@ async def cases(db: Database, maps: int) -> dict[str, Case]:
     service = History(
         db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db), turns=FoldTurns())
     )
-    lists = await _map_lists(service) | await _series_lists(service)
+    lists = await _map_lists(service) | await _series_lists(service) | _searches(service, maps)
     return {"yardstick: SELECT 1": lambda _: db.read("SELECT 1")} | lists | await _details(db, service, maps)
 
 
@@ -97,6 +109,38 @@ async def _series_lists(service: History) -> dict[str, Case]:
         "status, dates with times": lambda rng: ListQuery(status=finished, from_ms=_early(rng), before_ms=_late(rng)),
     }
     return {f"series: {name}": _case(service.series_list, choice) for name, choice in choices.items()}
+
+
+def _searches(service: History, maps: int) -> dict[str, Case]:
+    """Return searches for rare and for frequent words, and lists by outcome."""
+    matches = maps // MAPS_PER_GROUP * MATCHES_PER_GROUP
+    finished, canceled = ListedOutcome.FINISHED, ListedOutcome.CANCELED
+
+    def player(rng: random.Random) -> str:
+        return str(76561198000000000 + rng.randrange(KNOWN_PLAYERS))
+
+    choices: dict[str, Callable[[random.Random], MatchListQuery]] = {
+        "one match": lambda rng: MatchListQuery(words=(f"match{rng.randrange(matches)}",)),
+        "a player": lambda rng: MatchListQuery(words=(player(rng),)),
+        "a player, a team": lambda rng: MatchListQuery(words=(player(rng), "team", f"t{rng.randrange(TEAMS)}")),
+        "a team": lambda rng: MatchListQuery(words=(f"t{rng.randrange(10, TEAMS)}",)),
+        "a word of all matches": lambda _: MatchListQuery(words=("cup",)),
+        "two words of all matches": lambda _: MatchListQuery(words=("cup", "team")),
+        "beginning of many words": lambda rng: MatchListQuery(words=(f"match{rng.randrange(1, 10)}",)),
+        "no match": lambda _: MatchListQuery(words=("unknown", "cup")),
+        "a word of all matches, canceled": lambda _: MatchListQuery(words=("cup",), outcome=canceled),
+        "a team, dates": lambda rng: MatchListQuery(
+            words=(f"t{rng.randrange(10, TEAMS)}",), from_ms=_early(rng), before_ms=_late(rng)
+        ),
+    }
+    lists = {f"search: {name}": choice for name, choice in choices.items()}
+    lists["matches: finished"] = lambda _: MatchListQuery(outcome=finished)
+    lists["matches: canceled"] = lambda _: MatchListQuery(outcome=canceled)
+    return {name: _list_case(service, choice) for name, choice in lists.items()}
+
+
+def _list_case(service: History, choice: Callable[[random.Random], MatchListQuery]) -> Case:
+    return lambda rng: service.matches(CALLER, choice(rng))
 
 
 def _case(read: Callable[[Principal, ListQuery], Awaitable[object]], choice: _Choice) -> Case:

@@ -24,9 +24,11 @@ from matchpod.ports import Database, Statement
 
 _LOAD_S: Final = 600.0
 _CACHE_KB: Final = 512 * 1024
-_UUID_OF: Final = (
+_FUNCTIONS: Final = (
     "CREATE OR REPLACE FUNCTION uuid_of(seed TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE"
-    " AS 'SELECT CAST(CAST(md5(seed) AS UUID) AS TEXT)'"
+    " AS 'SELECT CAST(CAST(md5(seed) AS UUID) AS TEXT)'",
+    "CREATE OR REPLACE FUNCTION bytes_of(word TEXT) RETURNS BYTEA LANGUAGE SQL IMMUTABLE"
+    " AS 'SELECT convert_to(word, ''UTF8'')'",
 )
 
 
@@ -43,6 +45,7 @@ class SqliteHome:
         """Run the statements one by one. ANALYZE is not run, because the service never runs it."""
         with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
             connection.create_function("uuid_of", 1, _uuid_of, deterministic=True)
+            connection.create_function("bytes_of", 1, str.encode, deterministic=True)
             for setting in (f"cache_size = -{_CACHE_KB}", "synchronous = OFF", "temp_store = MEMORY"):
                 connection.execute(f"PRAGMA {setting}")
             for statement in statements:
@@ -76,7 +79,8 @@ class PostgresHome:
         try:
             for setting in ("work_mem", "maintenance_work_mem"):
                 await connection.execute(f"SET {setting} = '{_CACHE_KB}kB'")
-            await connection.execute(_UUID_OF)
+            for function in _FUNCTIONS:
+                await connection.execute(function)
             for statement in statements:
                 await connection.execute(number_parameters(statement).text)
             await connection.execute("VACUUM ANALYZE")

@@ -2,7 +2,7 @@
 
 Every eight maps belong to four matches, of one, three, two and two maps. Matches are spread evenly over the two years
 and stored oldest first. One organization has half of the maps. Nothing is random: matches differ by a hash of their
-number. The database must have a function `uuid_of(text)`.
+number. The database must have the functions `uuid_of(text)` and `bytes_of(text)`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.history_counts import DAY_MS, end_server
 from matchpod.storage.schema import LAST_RELEASE, MIGRATIONS
 
 FIRST_MS: Final = 20_000 * DAY_MS
@@ -38,6 +38,10 @@ _FINISHED: Final = 940
 _CANCELLED: Final = 50
 _LIVE: Final = 5
 
+TEAMS: Final = 97
+KNOWN_PLAYERS: Final = 2_000
+WORD_PARTS: Final = 8
+
 _ID_ZEROS: Final = "0" * 16
 _ID_START: Final = 1_000_000_000
 
@@ -48,7 +52,7 @@ INDEXES: Final = {
     statement.split()[2]: statement
     for statement in chain(*MIGRATIONS)
     if statement.startswith("CREATE INDEX")
-    and statement.split()[4] in ("maps", "series", "map_events")
+    and statement.split()[4] in ("maps", "series", "map_events", "servers")
     and statement.split()[2] not in _DROPPED
 }
 """The indexes of the history tables, by name."""
@@ -72,6 +76,10 @@ def fill_statements(maps: int) -> Iterator[tuple[str, str]]:
     match = f"i / {MAPS_PER_GROUP} * {MATCHES_PER_GROUP} + {_choose(f'i % {MAPS_PER_GROUP}', _MATCH_OF_MAP)}"
     yield "rows", f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
     yield "rows", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
+    yield "servers", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERVERS}"
+    for part in range(WORD_PARTS):  # one statement would need as much memory as all words
+        some = f"SELECT * FROM matches WHERE i % {WORD_PARTS} = {part}"
+        yield "words", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')}, chosen AS ({some}) {_WORDS}"
     ended = "FROM maps WHERE is_final = 1 AND sort_ms > 0"
     # Much shorter than real data, which would need gigabytes; the rows that are read get the real length later.
     yield "stats", f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
@@ -80,6 +88,11 @@ def fill_statements(maps: int) -> Iterator[tuple[str, str]]:
         yield "counts", _count("map", "maps", chosen)
         if "map_name" not in chosen:
             yield "counts", _count("series", "series", chosen)
+    of_ended, by_status = end_server("")
+    ended_only = "WHERE match_phase = 'ended'"
+    yield "counts", of_ended.sql.replace("WHERE id = :server_id", ended_only)
+    yield "counts", by_status.sql.replace("WHERE id = :server_id", ended_only)
+    yield "counts", of_ended.sql.replace("WHERE id = :server_id", "").replace("'ended'", "''")
     yield from (("indexes", statement) for statement in INDEXES.values())
 
 
@@ -171,4 +184,28 @@ _SERIES: Final = f"""
         CASE WHEN fate = 'finished' THEN maps * {_MAP_MS // 1000} END,
         CASE WHEN is_started THEN begin_ms ELSE 0 END
     FROM placed
+    """
+
+# Their settings are empty: real ones are a kilobyte, which only the rows of a page cost.
+_SERVERS: Final = """
+    INSERT INTO servers (id, game_id, org_id, region, phase, status, match_phase, external_match_id, settings,
+        log_token_hash, report_token_hash, plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries,
+        log_from_seq, is_password_ours, ended_at_ms, reason, is_searchable)
+    SELECT server_id, 'x', org_id, 'eu', CASE WHEN fate IN ('live', 'upcoming') THEN 'running' ELSE 'released' END,
+        CASE WHEN fate IN ('live', 'upcoming') THEN 'running' ELSE 'stopped' END,
+        CASE WHEN fate IN ('live', 'upcoming') THEN 'live' ELSE 'ended' END, 'cup-' || (n % 50) || '/match' || n,
+        CAST('{}' AS BLOB), 'l' || n, 'r' || n, 1, begin_ms, 0, begin_ms, 0, 0, 0, 1,
+        CASE WHEN fate IN ('finished', 'cancelled') THEN begin_ms END,
+        CASE WHEN fate = 'cancelled' THEN 'canceled_by_user' END, 1
+    FROM matches
+    """
+_WORD_CASES: Final = (
+    "'cup'", "'' || (n % 50)", "'match' || n", "'team'", f"'t' || (n % {TEAMS})", f"'t' || (hash % {TEAMS})",
+    *(f"'' || (76561198000000000 + (hash * {number} + n) % {KNOWN_PLAYERS})" for number in range(1, 11)),
+)  # fmt: skip
+_WORDS: Final = f"""
+    INSERT INTO match_words (org_id, word, created_at_ms, server_id)
+    SELECT DISTINCT org_id, bytes_of(word), begin_ms, server_id FROM (
+        {" UNION ALL ".join(f"SELECT org_id, begin_ms, server_id, {word} AS word FROM chosen" for word in _WORD_CASES)}
+    ) AS worded ORDER BY 1, 2, 3, 4
     """

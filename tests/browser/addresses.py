@@ -13,7 +13,9 @@ PUBLIC: Final = {
 
 OF_AN_OWNER: Final = {
     "live": "/console",
+    "live-cards": "/console?view=cards",
     "live-by-label": "/console?group=event",
+    "live-full-screen": "/console?screen=full",
     "match": "/console/matches/{serverId}",
     "match-ended": "/console/matches/{endedId}",
     "matches": "/console/matches",
@@ -22,6 +24,7 @@ OF_AN_OWNER: Final = {
     "webhook": "/console/webhooks/{webhookId}",
     "webhook-delivery": "/console/webhooks/{webhookId}/deliveries/{deliveryId}",
     "create": "/console/create",
+    "create-many": "/console/create/sheet",
     "regions": "/console/regions",
     "access": "/console/access",
 }

@@ -13,12 +13,12 @@ from typing import TypeVar
 import httpx
 
 from matchpod.app.resources import Resources, open_resources
-from matchpod.ports import Statement
+from matchpod.ports import Statement, Value
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
 from matchpod.service.acknowledgements import Acknowledgements
-from matchpod.service.identity.principals import NewKey, Principal, Role, Scope
+from matchpod.service.identity.principals import ConsoleRole, NewKey, Principal, Role, Scope
 from matchpod.service.ingest.tokens import open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.settings import load_settings
@@ -127,12 +127,12 @@ class ConsoleService:
 
         return self.with_resources(open_session)
 
-    def new_link(self, org: str | None = "demo") -> str:
-        """Return a link that logs in as owner of an organization, or as operator."""
+    def new_link(self, org: str | None = "demo", *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
+        """Return a link that logs in as a person of an organization, or as operator."""
 
         async def create(resources: Resources) -> str:
             ids = {one.name: one.id for one in await organizations.list(resources.db)}
-            return await _sessions(resources).create_link(None if org is None else ids[org])
+            return await _sessions(resources).create_link(None if org is None else ids[org], name=name, role=role)
 
         return f"{self.url}/console/login/{self.with_resources(create)}"
 
@@ -170,16 +170,31 @@ class ConsoleService:
             self.acknowledge_all()
             self.create_hostile_matches()
 
+    def fail(self, server_id: str) -> None:
+        """End a match as if its server had been lost, without waiting for that."""
+        self.running.cancel(server_id)
+
+        async def change(resources: Resources) -> None:
+            lost = "UPDATE servers SET reason = 'server_lost', status = 'failed', running_at_ms = 1 WHERE id = :id"
+            await resources.db.write([Statement(lost, {"id": server_id})])
+
+        self.with_resources(change)
+
     def acknowledge_all(self) -> None:
-        """Take all matches without a result off the wall."""
+        """Take all matches without a result off the wall, also those that were canceled just now."""
 
         async def acknowledge(resources: Resources) -> None:
             audit = Audit(db=resources.db, clock=resources.clock, random_bytes=os.urandom)
             service = Acknowledgements(db=resources.db, clock=resources.clock, audit=audit)
             (org_id,) = (one.id for one in await organizations.list(resources.db) if one.name == "demo")
             person = Principal(org_id=org_id, key_id="key_test", role=Role.OWNER, scopes=frozenset(Scope))
-            for is_by_hand in (True, False):
-                await service.acknowledge_older(person, resources.clock.now_ms() + 1, is_by_hand=is_by_hand)
+            now_ms = resources.clock.now_ms()
+            await service.acknowledge_older(person, now_ms + 1)
+            # Those that were canceled by hand leave by themselves, later than a test can wait.
+            given: dict[str, Value] = {"org_id": org_id, "now_ms": now_ms}
+            canceled = "reason = 'canceled_by_user' AND acknowledged_at_ms IS NULL"
+            sql = f"UPDATE servers SET acknowledged_at_ms = :now_ms WHERE org_id = :org_id AND {canceled}"
+            await resources.db.write([Statement(sql, given)])
 
         self.with_resources(acknowledge)
 

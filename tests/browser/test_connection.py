@@ -125,7 +125,7 @@ def test_machine_that_slept_connects_at_once(pages: Pages, service: ConsoleServi
 def test_page_that_the_service_cannot_read_says_so(pages: Pages) -> None:
     page = pages.open(None)
     page.context.add_init_script(WITHOUT_SHARED_WORKER)  # so that its stream can be made up
-    body = f"event: time\ndata: {int(time() * 1000)} wall\n\n"
+    body = f"event: time\ndata: {int(time() * 1000)} table\n\n"
     page.route(
         "**/console/stream?**", lambda route: route.fulfill(body=body, content_type="text/event-stream"), times=15
     )
@@ -221,7 +221,7 @@ def test_focus_and_selection_stay_and_new_attention_is_announced(pages: Pages, s
     card = page.locator(f"#card-{server_id}")
     expect(card).not_to_contain_text("asked for an admin")
     card.get_by_role("link").first.focus()
-    page.evaluate("(id) => getSelection().selectAllChildren(document.querySelector(`#card-${id} .meta`))", server_id)
+    page.evaluate("(id) => getSelection().selectAllChildren(document.querySelector(`#card-${id} small`))", server_id)
     selected = page.evaluate("getSelection().toString()")
     service.running.wait_for_status(server_id, "running")
     service.post_log(server_id, *lines_of_chat("!admin"))
@@ -229,6 +229,6 @@ def test_focus_and_selection_stay_and_new_attention_is_announced(pages: Pages, s
     expect(page.locator("#announcement")).to_contain_text("attention")
     other_id = service.create_open_match("while something is selected")
     expect(page.locator(f"#card-{other_id}")).to_be_visible()
-    assert page.evaluate("document.activeElement.closest('article').id") == f"card-{server_id}"
+    assert page.evaluate("document.activeElement.closest('[data-text]').id") == f"card-{server_id}"
     assert page.evaluate("getSelection().toString()") == selected != ""
     service.running.cancel(other_id)

@@ -61,14 +61,14 @@ def test_notice_is_shown_once_and_back_repeats_nothing(pages: Pages, service: Co
 
 def test_filters_are_in_the_address_and_back_restores_them(pages: Pages, service: ConsoleService) -> None:
     page = pages.open("/console/matches?pageSize=1")
-    page.get_by_label("Status").select_option("stopped")
+    page.get_by_label("Outcome").select_option("canceled")
     page.get_by_role("button", name="Filter").click()
-    page.wait_for_url("**status=stopped**")
+    page.wait_for_url("**outcome=canceled**")
     assert parse_qs(urlsplit(page.url).query)["pageSize"] == ["1"]
-    page.get_by_label("Status").select_option("failed")
+    page.get_by_label("Outcome").select_option("failed")
     page.get_by_role("button", name="Filter").click()
-    page.wait_for_url("**status=failed**")
+    page.wait_for_url("**outcome=failed**")
     page.go_back()
-    page.wait_for_url("**status=stopped**")
-    expect(page.get_by_label("Status")).to_have_value("stopped")
+    page.wait_for_url("**outcome=canceled**")
+    expect(page.get_by_label("Outcome")).to_have_value("canceled")
     assert path_of(page) == "/console/matches"

@@ -19,7 +19,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 def test_texts_of_callers_and_players_are_shown_literally(
     pages: Pages, service: ConsoleService, size: dict[str, int]
 ) -> None:
-    page = pages.open(viewport=size)
+    page = pages.open("/console?view=cards", viewport=size)
     for server_id, name in zip(service.hostile, HOSTILE_IDS, strict=True):
         card = page.locator(f"#card-{server_id}")
         assert card.locator("h3 bdi").text_content() == name
@@ -33,11 +33,18 @@ def test_texts_of_callers_and_players_are_shown_literally(
     check_nothing_was_injected(page)
     assert chromium.overflow(page) <= 0
     check_cards_hold_their_content(page)
+    page.goto("/console")
+    for server_id, name in zip(service.hostile, HOSTILE_IDS, strict=True):
+        line = page.locator(f"#card-{server_id}")
+        assert line.locator(".named a bdi").text_content() == name
+        assert line.locator(".versus bdi").all_text_contents() == [TEAM1, TEAM2]
+    check_nothing_was_injected(page)
+    assert chromium.overflow(page) <= 0
 
 
 @pytest.mark.soak
 def test_texts_that_arrive_later_are_shown_literally(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open()
+    page = pages.open("/console?view=cards")
     teams = {"team1": {"name": TEAM1}, "team2": {"name": TEAM2}}
     server_id = service.create_open_match(
         HOSTILE_IDS[0], teams={key: {**one, "players": []} for key, one in teams.items()}
@@ -53,7 +60,7 @@ def test_texts_that_arrive_later_are_shown_literally(pages: Pages, service: Cons
 
 @pytest.mark.soak
 def test_right_to_left_texts_do_not_turn_what_is_beside_them(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open()
+    page = pages.open("/console?view=cards")
     for server_id in service.hostile:
         places = page.locator(f"#card-{server_id} .team2").evaluate(
             """(team) => ["dt bdi", "dd"].map((part) => team.querySelector(part).getBoundingClientRect())
@@ -71,7 +78,7 @@ def test_right_to_left_texts_do_not_turn_what_is_beside_them(pages: Pages, servi
 @pytest.mark.soak
 def test_names_that_imitate_the_log_are_only_names(pages: Pages, service: ConsoleService) -> None:
     server_id = service.create_match("spoofed", scenario="spoofer", speed=20)
-    page = pages.open()
+    page = pages.open("/console?view=cards")
     card = page.locator(f"#card-{server_id}")
     expect(card.locator(".phase")).to_contain_text("round", timeout=LIVE_MS)
     expect(card.locator(".dot.connected").first).to_be_visible()

@@ -13,7 +13,7 @@ from tests.e2e.service.running_service import wait_until
 
 MATCH_MS = 180_000
 """Longer than a short match takes on a slow machine."""
-CANCELED = re.compile("ended canceled")
+CANCELED, FAILED = re.compile("ended canceled"), re.compile("ended failed")
 RIGHT_MS = 20_000
 """Five seconds, and some for a machine whose cores are used by others."""
 NOTICE = "This page is not being updated."
@@ -29,14 +29,14 @@ def is_marked(page: Page) -> bool:
 
 
 def order(page: Page) -> list[str]:
-    """Return the ids of all cards."""
-    ids: list[str] = page.locator("#cards > article").evaluate_all("(all) => all.map((one) => one.id)")
+    """Return the ids of all matches."""
+    ids: list[str] = page.locator("#cards > [data-text]").evaluate_all("(all) => all.map((one) => one.id)")
     return ids
 
 
 @pytest.mark.soak
 def test_match_appears_plays_and_ends_without_a_reload(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open()
+    page = pages.open("/console?view=cards")
     mark(page)
     server_id = service.create_match("quarter-final 3")
     shown = page.locator(f"#card-{server_id}")
@@ -95,13 +95,13 @@ def test_search_hides_other_matches_also_those_that_come_later(pages: Pages, ser
     page = pages.open()
     search = page.get_by_role("searchbox")
     search.fill("7*7")
-    expect(page.locator("#cards > article:visible")).to_have_count(1)
+    expect(page.locator("#cards > [data-text]:visible")).to_have_count(1)
     server_id = service.create_open_match("something else")
     expect(page.locator(f"#card-{server_id}")).to_be_attached()
     expect(page.locator(f"#card-{server_id}")).to_be_hidden()
     page.reload()
     expect(search).to_have_value("7*7")
-    expect(page.locator("#cards > article:visible")).to_have_count(1)
+    expect(page.locator("#cards > [data-text]:visible")).to_have_count(1)
     search.fill("")
     expect(page.locator(f"#card-{server_id}")).to_be_visible()
     assert page.url.endswith("/console")

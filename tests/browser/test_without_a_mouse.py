@@ -1,4 +1,4 @@
-"""From log-in to a canceled match with the keyboard alone, while the pages are updated."""
+"""From log-in to a forfeit with the keyboard alone, as a referee with a link, while the pages are updated."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from playwright.sync_api import Locator, Page, expect
 
 from matchpod.console.match_actions import ACTION_NOTICES
+from matchpod.service.identity.principals import ConsoleRole
 from tests.browser.conftest import Pages
 from tests.browser.console_service import FIRST_ACCOUNT, ConsoleService
 from tests.e2e.service.running_service import players
@@ -33,39 +34,43 @@ def join(service: ConsoleService, server_id: str, number: int) -> None:
     service.post_log(server_id, f'{stamp}"{who}<>" connected, address ""', f'{stamp}"{who}<>" entered the game')
 
 
-def test_match_is_canceled_with_the_keyboard_while_pages_change(pages: Pages, service: ConsoleService) -> None:
+def test_match_is_forfeited_with_the_keyboard_while_pages_change(pages: Pages, service: ConsoleService) -> None:
     listed = players(4)
     teams = {"team1": {"name": "A", "players": listed[:2]}, "team2": {"name": "B", "players": listed[2:]}}
     service.cancel_hostile_matches()
     server_id = service.create_open_match("by keyboard", teams=teams)
     service.running.wait_for_status(server_id, "running")
 
-    page = pages.open("/console/login", who=None)
-    page.keyboard.type(service.running.key)
+    page = pages.open(service.new_link(name="Rita <b>", role=ConsoleRole.REFEREE), who=None)
+    expect(page.get_by_role("button", name="Open the console")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/console")
-    card = page.locator(f"#card-{server_id}")
-    link = card.get_by_role("link", name="by keyboard")
-    expect(link).to_be_visible()
-    tab_to(page, link)
+    expect(page.locator(".role")).to_contain_text("Rita <b> · demo · referee")
+    page.keyboard.press("/")
+    page.keyboard.type("keyboard")
+    page.keyboard.press("ArrowDown")
+    link = page.get_by_role("link", name="by keyboard", exact=True)
+    expect(link).to_be_focused()
     join(service, server_id, 0)
-    expect(card.locator(".dot.connected")).to_have_count(1)
-    another = service.create_open_match("another")
-    expect(page.locator(f"#card-{another}")).to_be_visible()
+    another = service.create_open_match("by keyboard, another")
+    expect(page.locator("[data-text*='by keyboard, another']")).to_be_visible()
     expect(link).to_be_focused()
     page.keyboard.press("Enter")
 
     page.wait_for_url(f"**/console/matches/{server_id}")
     expect(page.locator("#roster .dot.connected")).to_have_count(1)
-    tab_to(page, page.locator("summary", has_text="Cancel the match"))
+    expect(page.locator("summary", has_text="Cancel the match")).to_have_count(0)
+    tab_to(page, page.locator("#act-forfeit > summary"))
     page.keyboard.press("Enter")
-    confirm = page.get_by_role("button", name="Cancel the match")
-    expect(confirm).to_be_visible()
-    tab_to(page, confirm)
+    winner = page.get_by_label("Winner")
+    tab_to(page, winner)
+    page.keyboard.type("A")
     join(service, server_id, 1)
     expect(page.locator("#roster .dot.connected")).to_have_count(2)
-    expect(confirm).to_be_focused()
+    expect(winner).to_be_focused()
+    expect(winner).to_have_value("team1")
+    tab_to(page, page.locator("#act-forfeit button"))
     page.keyboard.press("Enter")
-    expect(page.get_by_text(ACTION_NOTICES["canceled"])).to_be_visible()
-    expect(page.locator("#heading")).to_contain_text("canceled by user")
+    expect(page.get_by_text(ACTION_NOTICES["action-requested"])).to_be_visible()
+    service.running.wait_for_status(server_id, "stopped")
     service.running.cancel(another)

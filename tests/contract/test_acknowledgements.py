@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.effects import BY_HAND, CancelReason
-from matchpod.core.errors import ForbiddenError
+from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Database, Statement
 from matchpod.service.access.audit import Audit
-from matchpod.service.acknowledgements import Acknowledgements
+from matchpod.service.acknowledgements import UNDO_MS, Acknowledged, Acknowledgements
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.reading.match_details import AcknowledgedBy, acknowledged_by
 from matchpod.storage import acknowledgements, api_keys
@@ -47,8 +47,11 @@ class World:
             await end(self.db, rows[-1], Outcome(at_ms=NOW_MS + number, reason=reason))
         return [row.id for row in rows]
 
-    async def left(self, org_id: str = "org_1", *, is_by_hand: bool = False) -> list[str]:
-        return await acknowledgements.unacknowledged_ids(self.db, org_id, is_by_hand=is_by_hand, limit=9)
+    async def left(self, org_id: str = "org_1") -> list[str]:
+        return await acknowledgements.unacknowledged_ids(self.db, org_id, limit=9)
+
+    async def canceled(self, org_id: str = "org_1", since_ms: int = 0) -> list[str]:
+        return await acknowledgements.canceled_ids(self.db, org_id, since_ms, limit=9)
 
     async def acts(self) -> list[tuple[str, str, str, str]]:
         items = await self.audit.page("org_1")
@@ -67,15 +70,16 @@ async def test_matches_without_a_result_are_found_the_last_first(world: World) -
     await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
     await create(world.db, server("srv_open"))
     assert await world.left() == [empty, lost]
-    assert await world.left(is_by_hand=True) == [canceled]
-    assert await acknowledgements.unacknowledged_ids(world.db, "org_1", is_by_hand=False, limit=1) == [empty]
+    assert await world.canceled() == await world.canceled(since_ms=NOW_MS + 2) == [canceled]
+    assert await world.canceled(since_ms=NOW_MS + 3) == []
+    assert await acknowledgements.unacknowledged_ids(world.db, "org_1", limit=1) == [empty]
 
 
 async def test_reasons_by_hand_are_those_of_the_index(world: World) -> None:
     """The conditions of the indexes are in a migration, which is never changed."""
     for reason in CancelReason:
         await world.end_matches(reason, org_id=reason)
-        assert len(await world.left(reason, is_by_hand=reason in BY_HAND)) == 1
+        assert len(await (world.canceled if reason in BY_HAND else world.left)(reason)) == 1
     (statement,) = (sql for sql in MIGRATION if "servers_canceled" in sql)
     assert f"reason IN ({', '.join(repr(str(reason)) for reason in BY_HAND)})" in statement
 
@@ -84,11 +88,11 @@ async def test_acknowledged_matches_are_gone_and_say_who_was_first(world: World)
     *ids, left = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
     await world.db.write([api_keys.insert(key("key_1", "ada"))])
     world.clock.at_ms = NOW_MS + 77
-    assert await world.acknowledgements.acknowledge(PERSON, ids[:2]) == 2
+    assert await world.acknowledgements.acknowledge(PERSON, ids[:2]) == Acknowledged(2, NOW_MS + 77)
     with_link = Principal(org_id="org_1", key_id="ses_2", role=Role.OWNER, scopes=frozenset(Scope), session_id="ses_2")
-    assert await world.acknowledgements.acknowledge(with_link, ids[2:]) == 1
+    assert (await world.acknowledgements.acknowledge(with_link, ids[2:])).count == 1
     world.clock.at_ms += 1
-    assert await world.acknowledgements.acknowledge(PROGRAM, ids) == 0
+    assert (await world.acknowledgements.acknowledge(PROGRAM, ids)).count == 0
     assert await world.left() == [left]
     found = [await acknowledged_by(world.db, one) for one in (*ids, left)]
     assert found == [*(AcknowledgedBy(at_ms=NOW_MS + 77, who=who) for who in ("ada", "ada", "a link")), None]
@@ -103,12 +107,33 @@ async def test_all_that_ended_before_a_time_are_acknowledged_but_none_that_ended
     ids = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
     await create(world.db, by_hand := server("srv_by_hand"))
     await end(world.db, by_hand, Outcome(at_ms=NOW_MS, reason=CancelReason.CANCELED_BY_USER))
-    assert await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 2, is_by_hand=False) == 2
+    assert (await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 2)).count == 2
     assert await world.left() == ids[:1:-1]
-    assert await world.left(is_by_hand=True) == ["srv_by_hand"]
+    assert await world.canceled() == ["srv_by_hand"]
     assert await world.acts() == [
-        ("ses_1", "match_acknowledged", "", "all failed or canceled before 2027-01-15T08:00:00.002Z")
+        ("ses_1", "match_acknowledged", "", "all that failed before 2027-01-15T08:00:00.002Z")
     ]
+
+
+@databases.on_both
+async def test_acknowledgement_can_be_undone_for_ten_seconds_by_the_same_person(world: World) -> None:
+    *ids, earlier, other = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
+    await world.acknowledgements.acknowledge(PERSON, [earlier])
+    world.clock.at_ms += 1
+    done = await world.acknowledgements.acknowledge(PERSON, ids)
+    another = Principal(org_id="org_1", key_id="key_9", role=Role.OWNER, scopes=frozenset(Scope))
+    await world.acknowledgements.acknowledge(another, [other])
+    world.clock.at_ms += UNDO_MS
+    assert await world.acknowledgements.undo(PERSON, done.at_ms) == 2
+    assert await world.left() == ids[::-1]
+    assert await acknowledged_by(world.db, ids[0]) is None
+    assert await world.acknowledgements.undo(PERSON, done.at_ms) == 0
+    assert [act[:2] for act in await world.acts()].count(("ses_1", "acknowledgement_undone")) == 1
+    world.clock.at_ms += UNDO_MS
+    with pytest.raises(InvalidParamsError):
+        await world.acknowledgements.undo(PERSON, done.at_ms)
+    with pytest.raises(ForbiddenError):
+        await world.acknowledgements.undo(MEMBER, world.clock.at_ms)
 
 
 @databases.on_both
@@ -116,8 +141,8 @@ async def test_open_finished_unknown_and_other_matches_are_left_alone(world: Wor
     (finished,) = await world.end_matches(None)
     (other,) = await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
     await create(world.db, server("srv_open"))
-    assert await world.acknowledgements.acknowledge(PERSON, [finished, other, "srv_open", "srv_no"]) == 0
-    assert await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 9, is_by_hand=False) == 0
+    assert (await world.acknowledgements.acknowledge(PERSON, [finished, other, "srv_open", "srv_no"])).count == 0
+    assert (await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 9)).count == 0
     assert await world.left("org_2") == [other]
     assert await world.acts() == []
 
@@ -127,7 +152,7 @@ async def test_members_may_not_acknowledge(world: World) -> None:
     with pytest.raises(ForbiddenError):
         await world.acknowledgements.acknowledge(MEMBER, [lost])
     with pytest.raises(ForbiddenError):
-        await world.acknowledgements.acknowledge_older(MEMBER, NOW_MS + 9, is_by_hand=False)
+        await world.acknowledgements.acknowledge_older(MEMBER, NOW_MS + 9)
     assert await world.left() == [lost]
 
 
@@ -141,6 +166,7 @@ async def test_matches_that_ended_before_the_migration_are_not_shown(harness: da
             [
                 Statement("DROP INDEX servers_failed"),
                 Statement("DROP INDEX servers_canceled"),
+                Statement("DROP INDEX servers_acknowledged"),
                 Statement("ALTER TABLE servers DROP COLUMN acknowledged_at_ms"),
                 Statement("ALTER TABLE servers DROP COLUMN acknowledged_by"),
                 *map(Statement, MIGRATION),

@@ -183,7 +183,7 @@ async def test_wall_does_not_wait_for_players_who_are_all_here(db: Database) -> 
     text = fragment(PARTS, "card", found).decode()
     assert "</span>starting" in text
     assert "waiting" not in text
-    assert group_of_open(found.progress.phase, found.progress.waiting_for, 0) is WallGroup.IN_PLAY
+    assert group_of_open(found.progress.phase, found.progress.waiting_for) is WallGroup.IN_PLAY
 
 
 async def test_page_and_overlay_show_the_next_map(db: Database) -> None:

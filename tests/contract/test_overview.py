@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,10 @@ from matchpod.ports import Database, Statement
 from matchpod.service.access.audit import Audit
 from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.end_match import end_match
+from matchpod.service.match_claims import MatchClaims
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.reading.wall import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
+from matchpod.service.reading.wall import CLAIMED_MS, ENDED_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.regions.regions import Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.storage.servers import ServerRow
@@ -44,7 +46,7 @@ class World:
         self.clock = ManualClock(START_MS)
         self.silent = SilentServers()
         self.number = 0
-        self.limits: dict[str, int] = {}
+        self.limits: dict[str, Any] = {}
 
     async def create(self, **fields: object) -> ServerRow:
         self.number += 1
@@ -130,10 +132,11 @@ async def test_second_tries_are_one_alert_if_several_matches_of_a_region_need_th
     starting = {"phase": ServerPhase.ALLOCATING, "status": ServerStatus.ALLOCATING, "tries": 1}
     await world.create(**starting)
     found = await world.overview().cards("org_1")
-    assert ([one.group for one in found.cards], found.alerts) == ([WallGroup.ATTENTION], ())
+    assert ([one.needs_attention for one in found.cards], found.alerts) == ([True], ())
     await world.create(**starting)
     found = await world.overview().cards("org_1")
     assert [one.group for one in found.cards] == [WallGroup.STARTING] * 2
+    assert not any(one.needs_attention for one in found.cards)
     assert [(one.kind, one.count) for one in found.alerts] == [("tries", 2)]
 
 
@@ -149,23 +152,23 @@ async def test_number_of_logs_of_other_replicas_is_limited(world: World) -> None
     assert kinds == ["silence"] * 3, "it is known without their logs"
 
 
-async def test_most_urgent_match_is_first_and_others_are_in_the_order_of_their_creation(world: World) -> None:
+async def test_matches_stay_in_the_order_of_their_creation_also_if_one_needs_attention(world: World) -> None:
     first, second, third = [await world.create(**RUNNING) for _ in range(3)]
     for row in (first, second, third):
         match = LocalMatch(row.id, Fold.begin(row, 1.0), 0)
         world.live.add(match)
     world.fall_silent(third)
     found = await world.matches(first.org_id)
-    assert [one.server_id for one in found] == [third.id, first.id, second.id]
-    assert [reason.kind for reason in found[0].attention] == ["silence"]
-    assert [one.group for one in found] == [WallGroup.ATTENTION, WallGroup.WAITING, WallGroup.WAITING]
+    assert [one.server_id for one in found] == [first.id, second.id, third.id]
+    assert [reason.kind for reason in found[2].attention] == ["silence"]
+    assert [one.needs_attention for one in found] == [False, False, True]
+    assert {one.group for one in found} == {WallGroup.WAITING}
 
 
-async def test_match_without_a_result_stays_until_it_is_acknowledged(world: World) -> None:
+async def test_match_that_failed_stays_until_it_is_acknowledged(world: World) -> None:
     rows = [await world.create(**RUNNING) for _ in range(3)]
     for row, reason in zip(rows, (CancelReason.SERVER_LOST, CancelReason.CANCELED_BY_USER), strict=False):
         await world.end(row, reason)
-    world.clock.at_ms += 30 * DAY_MS
     lost, canceled = await world.ended()
     assert (lost.server_id, lost.group, lost.error) == (
         rows[0].id,
@@ -173,12 +176,15 @@ async def test_match_without_a_result_stays_until_it_is_acknowledged(world: Worl
         "The server stopped responding, or its process ended.",
     )
     assert (canceled.server_id, canceled.group) == (rows[1].id, WallGroup.CANCELED)
+    world.clock.at_ms += ENDED_MS
+    assert [one.server_id for one in await world.ended()] == [lost.server_id, canceled.server_id]
+    world.clock.at_ms += 30 * DAY_MS
+    assert [one.server_id for one in await world.ended()] == [lost.server_id]
     assert lost.players == recorded().settings.roster
     audit = Audit(db=world.db, clock=world.clock)
-    assert (
-        await Acknowledgements(db=world.db, clock=world.clock, audit=audit).acknowledge(PERSON, [lost.server_id]) == 1
-    )
-    assert [one.server_id for one in await world.ended()] == [rows[1].id]
+    service = Acknowledgements(db=world.db, clock=world.clock, audit=audit)
+    assert (await service.acknowledge(PERSON, [lost.server_id])).count == 1
+    assert await world.ended() == []
     assert [one.server_id for one in await world.matches("org_1")] == [rows[2].id]
 
 
@@ -187,7 +193,7 @@ async def test_finished_match_stays_for_ten_minutes(world: World) -> None:
     await world.end(row)
     (found,) = await world.ended()
     assert (found.server_id, found.group) == (row.id, WallGroup.FINISHED)
-    world.clock.at_ms += FINISHED_MS
+    world.clock.at_ms += ENDED_MS
     assert len(await world.ended()) == 1
     world.clock.at_ms += 1
     assert await world.ended() == []
@@ -204,28 +210,37 @@ async def test_ended_match_is_read_again_until_its_server_is_released(world: Wor
     assert await world.ended({row.id: released}) == [released]
 
 
-async def test_open_match_needs_attention_before_those_that_failed(world: World) -> None:
-    rows = [await world.create(**RUNNING) for _ in range(3)]
-    await world.end(rows[0], CancelReason.SERVER_LOST)
-    for row in rows[1:]:
-        world.live.add(LocalMatch(row.id, Fold.begin(row, 1.0), 0))
-    world.fall_silent(rows[2])
-    cards = (await world.overview().cards("org_1")).cards
-    assert [one.group for one in cards] == [WallGroup.ATTENTION, WallGroup.FAILED, WallGroup.WAITING]
+async def test_claim_is_at_its_match_for_half_a_day_in_all_processes(world: World) -> None:
+    opened, failed = [await world.create(**RUNNING) for _ in range(2)]
+    await world.end(failed, CancelReason.SERVER_LOST)
+    known = {one.server_id: one for one in (await world.overview().cards("org_1")).cards}
+    claims = MatchClaims(db=world.db, clock=world.clock, audit=Audit(db=world.db, clock=world.clock))
+    for row in (opened, failed):
+        await claims.claim(PERSON, row.id, name="Ada", note="on the phone")
+
+    async def claimed() -> list[str]:
+        found = (await world.overview().cards("org_1", known)).cards
+        return [one.server_id for one in found if one.claim is not None and one.claim.name == "Ada"]
+
+    assert await claimed() == [opened.id, failed.id]
+    await claims.release(PERSON, failed.id)
+    assert await claimed() == [opened.id]
+    world.clock.at_ms += CLAIMED_MS + 1
+    assert await claimed() == []
 
 
-async def test_number_of_matches_without_a_result_is_limited_in_each_group(world: World) -> None:
+async def test_number_of_matches_that_ended_is_limited_in_each_group(world: World) -> None:
     world.limits = {"max_ended": 2}
     first = await world.create(**RUNNING)
-    await world.end(first, CancelReason.SERVER_LOST)
+    await world.end(first, CancelReason.CANCELED_BY_USER)
     for number in range(3):
-        assert not (await world.overview().cards("org_1")).older
+        assert (await world.overview().cards("org_1")).older_ms is None
         row = await world.create(**RUNNING)
         world.clock.at_ms += number
-        await world.end(row, CancelReason.CANCELED_BY_USER)
+        await world.end(row, CancelReason.SERVER_LOST)
     found = await world.overview().cards("org_1")
-    assert [one.server_id for one in found.cards] == ["srv_1", "srv_4", "srv_3"]
-    assert found.older == {WallGroup.CANCELED: found.cards[-1].ended_ms}  # type: ignore[union-attr]
+    assert [one.server_id for one in found.cards] == ["srv_4", "srv_3", "srv_1"]
+    assert found.older_ms == found.cards[1].since_ms
 
 
 async def test_other_organizations_and_ended_matches_are_not_shown(world: World) -> None:

@@ -587,8 +587,9 @@ async def test_matches_to_acknowledge_are_found_without_reading_others(
     cost_of: CostOf, db: Database, is_by_hand: bool, index: str
 ) -> None:
     number = MATCHES // UNACKNOWLEDGED_OF_MATCHES // 2
+    kind = partial(acknowledgements.canceled_ids, since_ms=0) if is_by_hand else acknowledgements.unacknowledged_ids
     for limit in (5, 100):
-        read = partial(acknowledgements.unacknowledged_ids, org_id=ORG, is_by_hand=is_by_hand, limit=limit)
+        read = partial(kind, org_id=ORG, limit=limit)
         found = await read(db)
         assert min(limit, number // 2) <= len(found) <= min(limit, number)
         cost = await cost_of(read)
@@ -602,12 +603,13 @@ async def test_matches_to_acknowledge_are_found_without_reading_others(
         cost = await cost_of(call)
         assert cost.rows <= 2 * number, cost.plans
     given = Acknowledgement(acknowledged_at_ms=1, acknowledged_by="key_1")
-    change = acknowledgements.acknowledge_older(ORG, 1, is_by_hand=is_by_hand, given=given)
-    condition = change.sql.partition(" WHERE ")[2].removesuffix(" RETURNING id")
-    params = {name: value for name, value in change.params.items() if not name.startswith("acknowledged")}
-    cost = await cost_of(methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))
-    assert cost.indexes == {index}, cost.plans
-    assert cost.rows <= number, cost.plans
+    older = acknowledgements.acknowledge_older(ORG, 1, given)
+    for change, used in ((older, "servers_failed"), (acknowledgements.withdraw(ORG, given), "servers_acknowledged")):
+        condition = change.sql.partition(" WHERE ")[2].removesuffix(" RETURNING id")
+        params = {name: value for name, value in change.params.items() if f":{name}" in condition}
+        cost = await cost_of(methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))
+        assert cost.indexes == {used}, cost.plans
+        assert cost.rows <= number, cost.plans
 
 
 async def test_matches_of_a_day_are_found_by_an_index(cost_of: CostOf, db: Database, harness: Harness) -> None:

@@ -201,7 +201,7 @@ def judge_reason(reason: str, played: Played, at_s: float) -> str | None:
         if "missing" in reason:
             return "they are not there" if count in missing else None
         return "they are loading" if 0 in missing and played.awaited(*span) != {0} else None
-    if "gone during a live map" in reason and count in missing:
+    if ("gone for" in reason or "missing on a live map" in reason) and count in missing:
         if True in played.truth.has_round.during(*span):
             return "they left"
         lost_s = played.lost_at("end")
@@ -233,9 +233,9 @@ def judge_wall(wall: WallPage, servers: int, taken: set[int], region: str) -> It
     """Yield what is wrong in the wall as a whole; `taken` are the numbers of servers that may be in use."""
     if sum(wall.groups.values()) != len(wall.cards):
         yield f"groups {wall.groups}, but {len(wall.cards)} cards"
-    urgent = wall.groups.get("attention", 0) + wall.groups.get("failed", 0)
+    urgent = sum(card.is_urgent for card in wall.cards)
     if wall.attention != urgent:
-        yield f"{wall.attention} need attention, but {urgent} cards are in these groups"
+        yield f"{wall.attention} need attention, but {urgent} cards are marked"
     free, every = wall.free.get(region, (-1, -1))
     if every != servers or servers - free not in taken:
         yield f"{free} of {every} servers are free, but {sorted(taken)} are in use"

@@ -264,7 +264,7 @@ class Session:
 
     def _look_at_wall(self, number: int) -> None:
         before_s = time.monotonic()
-        response = self._clients[number].get("/console")
+        response = self._clients[number].get("/console?view=cards")
         assert response.status_code == 200, response.text[:2000]
         wall = read_wall(response.text)
         opened = {played.server_id: played for played in self._lanes if played is not None}

@@ -134,11 +134,11 @@ def test_alarm_is_true_for_its_cause_only() -> None:
     assert judge_reason("nothing heard for", played, NOW_S) is None
     played.stalled_s = (NOW_S - 25, NOW_S + 2)
     assert judge_reason("nothing heard for", played, NOW_S) == "its server was stopped"
-    assert judge_reason("1 player gone during a live map", played, NOW_S) is None
+    assert judge_reason("1 player gone for", played, NOW_S) is None
     assert judge_reason("paused for", played, NOW_S) is None
     gone = playing(here=frozenset(GAME.players[1:]), lost="disconnect")
-    assert judge_reason("1 player gone during a live map", gone, NOW_S) == "they left"
-    assert judge_reason("2 players gone during a live map", gone, NOW_S) is None
+    assert judge_reason("1 player gone for", gone, NOW_S) == "they left"
+    assert judge_reason("2 players gone for", gone, NOW_S) is None
     assert judge_reason("log gap: 1 round incomplete", gone, NOW_S) == "a post was lost: disconnect"
     assert judge_reason("log gap: 1 round incomplete", playing(), NOW_S) is None
     assert judge_reason("1 player missing, time left", gone, NOW_S) is None, "no time runs"
@@ -175,7 +175,7 @@ def test_players_are_disconnected_before_the_next_map_is_loaded() -> None:
 def test_players_who_leave_after_an_end_that_was_lost_are_gone() -> None:
     played = playing(here=frozenset(GAME.players[1:]), lost="end")
     played.truth.has_round = Truth().has_round
-    gone = "1 player gone during a live map"
+    gone = "1 player gone for"
     assert judge_reason(gone, played, NOW_S) is None
     played.truth.events_s["end"] = NOW_S - 20
     assert judge_reason(gone, played, NOW_S) == "they left, and the post with the end was lost"
@@ -203,8 +203,8 @@ def test_counters_of_a_wall_are_compared_with_its_cards() -> None:
 
 def test_wall_is_read() -> None:
     html = """<p id="attention" class="sr" data-attention="1">1 match</p>
-    <div id="card-group-attention" class="group bad"><h2>Need attention <span class="count">1</span></h2></div>
-    <article id="card-srv_1" class="card match urgency3"><ul class="reasons">
+    <div id="card-group-in_play" class="group good"><h2>In play <span class="count">1</span></h2></div>
+    <article id="card-srv_1" class="card match urgency3" data-group="in_play" data-urgent><ul class="reasons">
     <li class="urgency3" data-reason="srv_1 silence">nothing heard for
     <time class="counter" data-since="5">9 s</time></li></ul>
     <dl><dd>1</dd><dd>0</dd></dl><p class="phase"><span class="state live"></span>round 2</p>
@@ -214,5 +214,6 @@ def test_wall_is_read() -> None:
     wall = read_wall(html)
     (card,) = wall.cards
     assert (card.reasons, card.score, card.here, card.round) == (("nothing heard for",), (1, 0), (3, 4), 2)
-    assert (wall.groups, wall.attention, wall.free) == ({"attention": 1}, 1, {"eu-1": (3, 5)})
+    assert (wall.groups, wall.attention, wall.free) == ({"in_play": 1}, 1, {"eu-1": (3, 5)})
+    assert card.is_urgent
     assert wall.notices == ("1 server is silent",)

@@ -34,6 +34,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """How many listed players are on the server, and how many there are."""
     round: int | None
     is_ended: bool
+    is_urgent: bool = False
 
 
 class WallPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,4 +81,5 @@ def _cards(html: str) -> Iterator[Card]:
             here=None if here is None else (int(here[1]), int(here[2])),
             round=None if round_ is None else int(round_[1]),
             is_ended=is_ended,
+            is_urgent=" data-urgent" in text,
         )

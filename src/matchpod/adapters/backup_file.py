@@ -131,7 +131,7 @@ def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], No
 
 
 def _mark(copied: Path, statements: Sequence[Statement]) -> None:
-    """Store in a copy that it is one. An older version has no table for that; the file beside it says so too."""
+    """Mark a copy as a copy. An older version has no table for that; the file beside it says so too."""
     with closing(sqlite3.connect(copied)) as db, db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if "installation" in tables:

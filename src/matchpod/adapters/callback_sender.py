@@ -1,6 +1,6 @@
 """Send callbacks: one POST on its own connection within one time limit, never raising an exception.
 
-The URL comes from a caller, so the receiver is not trusted: its addresses are checked by the function that connects,
+The URL comes from a caller, so the receiver is untrusted: its addresses are checked by the function that connects,
 which then uses the checked address, not the name, also through a proxy; redirects are not followed; responses are read
 within limits.
 Only the status counts: once it has been read, nothing the receiver does afterwards changes it.
@@ -29,7 +29,7 @@ TOTAL_S = 10.0
 """Time limit from resolving the name to reading the status, as promised to callers."""
 
 ADDRESS_S = 3.0
-"""Time limit for connecting to one address while others are left: a dead one must not use up the total."""
+"""Time limit for connecting to one address while others are left: a dead address must not use up the total."""
 
 REST_S = 1.0
 """Time limit for reading the body, which is discarded: closing early would look like an error to the receiver."""

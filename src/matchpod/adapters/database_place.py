@@ -50,7 +50,7 @@ class PlaceFile:
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file has the token of this place, and was not copied since."""
+        """True if the file has the token of this place and has not been copied."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

@@ -11,11 +11,13 @@ from matchpod.console.page_updates import Broadcasts
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
 from matchpod.service.acknowledgements import Acknowledgements
+from matchpod.service.match_claims import MatchClaims
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.installation import Installation
 from matchpod.service.overlays import Overlays
 from matchpod.service.reading.match_details import MatchDetails
 from matchpod.service.reading.wall import Overview
+from matchpod.service.regions.alerts import RegionAlerts
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.service.runner.deps import Deps
@@ -28,13 +30,17 @@ def compose_console(
     """Build what the pages of the console depend on."""
     db, clock = resources.db, resources.clock
     audit = services.audit
+    region_alerts = RegionAlerts(db=db, clock=clock, regions=deps.regions)
     codes = [region.code for region in deps.regions.all()]
     return ConsoleDeps(
         services=services,
         sessions=ConsoleSessions(db=db, clock=clock, access=services.access, audit=audit),
         audit=audit,
-        overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
+        overview=Overview(
+            db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote, alerts=region_alerts
+        ),
         acknowledgements=Acknowledgements(db=db, clock=clock, audit=audit),
+        claims=MatchClaims(db=db, clock=clock, audit=audit),
         details=MatchDetails(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
         overlays=Overlays(db=db, clock=clock, audit=audit),
         keys=KeyManagement(services.access),
@@ -46,6 +52,7 @@ def compose_console(
             regions=RegionSwitch(db=db, audit=audit, codes=codes),
             owner=owner,
         ),
+        region_alerts=region_alerts,
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
         scenarios={scenario.value: scenario.description for scenario in Scenario},
         sandbox_callback=LISTENER,

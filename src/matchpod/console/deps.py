@@ -14,10 +14,12 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
 from matchpod.service.acknowledgements import Acknowledgements
+from matchpod.service.match_claims import MatchClaims
 from matchpod.service.operations.installation import Installation
 from matchpod.service.overlays import Overlays
 from matchpod.service.reading.match_details import MatchDetails
 from matchpod.service.reading.wall import Overview
+from matchpod.service.regions.alerts import RegionAlerts
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
@@ -33,11 +35,13 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     overview: Overview
     acknowledgements: Acknowledgements
+    claims: MatchClaims
     details: MatchDetails
     overlays: Overlays
     keys: KeyManagement
     installation: Installation
     region_statistics: RegionStatistics
+    region_alerts: RegionAlerts
     scenarios: Mapping[str, str]
     """What simulated servers can play: names with descriptions."""
     sandbox_callback: str

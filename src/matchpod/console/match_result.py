@@ -24,7 +24,7 @@ from matchpod.console.match_wording import DEMO_REASONS
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
 from matchpod.core.stored.stored_json import StoredReader
-from matchpod.core.views.progress import expected_roster
+from matchpod.core.views.progress import RosterPlayer, expected_roster
 from matchpod.core.views.result_shapes import StoredDetection
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
@@ -72,7 +72,7 @@ async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResul
     team1, team2 = team_names(match)
     presence = presence_lanes(
         [item for of_map in items.values() for item in of_map],
-        expected_roster(match.settings),
+        _with_substitutes(expected_roster(match.settings), details),
         started_at=None if match.running_at_ms is None else iso(match.running_at_ms),
         ended_at=match.ended_at,
         team1_name=team1,
@@ -84,6 +84,15 @@ async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResul
         detections=[found for detail in details for found in _DETECTIONS.read(detail.anti_cheat)],
         presence=presence,
     )
+
+
+def _with_substitutes(listed: Sequence[RosterPlayer], details: Sequence[MapDetail]) -> list[RosterPlayer]:
+    """Return the players who were listed at first, and those of the teams who played without being among them."""
+    found = {player.steam_id: player for player in listed}
+    for player in (player for detail in details for player in PLAYERS.read(detail.players)):
+        if listed and player.team and player.steam_id not in found:
+            found[player.steam_id] = RosterPlayer(steam_id=player.steam_id, name=player.name, team=player.team)
+    return list(found.values())
 
 
 async def map_result(

@@ -17,8 +17,14 @@ from matchpod.console.origins import OriginRules
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
+ACKNOWLEDGED: Final = "acknowledged"
+"""Its number is when, which undoes it; 0 where it cannot be undone."""
+
 NOTICES: Final = {
-    "acknowledged": "Acknowledged. It is gone from the wall of everyone in your organization.",
+    ACKNOWLEDGED: "Acknowledged. It is gone from the wall of everyone in your organization.",
+    "acknowledgement-undone": "It is back on the wall of everyone in your organization.",
+    "claimed": "Everyone in your organization sees who is on it.",
+    "claim-released": "Released. It needs a person again.",
     "redelivered": "The callback is being sent again.",
     "webhook-changed": "The webhook was changed.",
     "webhook-deleted": "The webhook was deleted.",
@@ -53,7 +59,7 @@ MAX_AGE_S: Final = 60
 """Far longer than a browser needs to open the next page."""
 NAME: Final = "matchpod-notice"
 
-_VALUE: Final = re.compile(r"(?P<word>[a-z-]+)\.(?P<number>[0-9]{1,9})@(?P<path>/[!-~]*)")
+_VALUE: Final = re.compile(r"(?P<word>[a-z-]+)\.(?P<number>[0-9]{1,15})@(?P<path>/[!-~]*)")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -61,6 +67,8 @@ class Notice(msgspec.Struct, frozen=True):
 
     text: str = ""
     headers: tuple[Header, ...] = ()
+    word: str = ""
+    number: int = 0
 
 
 def notice_header(origins: OriginRules, path: str, word: str, number: int = 0) -> Header:
@@ -77,7 +85,7 @@ def read_notice(origins: OriginRules, call: Call, texts: Mapping[str, str] = NOT
     callbacks = "1 callback is" if number == 1 else f"{number} callbacks are"
     matches = "1 match was" if number == 1 else f"{number} matches were"
     text = texts[found["word"]].format(callbacks=callbacks, matches=matches)
-    return Notice(text, (_header(origins, "", max_age_s=0),))
+    return Notice(text, (_header(origins, "", max_age_s=0),), found["word"], number)
 
 
 def _name(origins: OriginRules) -> str:

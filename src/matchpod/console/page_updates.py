@@ -13,7 +13,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -246,6 +246,13 @@ class Broadcasts:
             if self._broadcasts.get(key) is broadcast:
                 return broadcast
             broadcast.stop()  # it was removed meanwhile, because another request could not read it
+
+    async def refresh(self, owner: str, kinds: Collection[str]) -> None:
+        """Read those subjects of an owner now whose names begin with one of these words."""
+        ours = [one for key, one in self._broadcasts.items() if key.endswith(f" of {owner}")]
+        for broadcast in ours:
+            if broadcast.name.partition("/")[0] in kinds:
+                await broadcast.refresh()
 
     def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
         """Return a viewer that gets what changed after these positions, and learns which subjects are gone."""

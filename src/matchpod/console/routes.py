@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar, Final
 from urllib.parse import quote
@@ -100,8 +101,11 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     OpenRoute("GET", "/console/login/{token}", login.link),
     OpenRoute("POST", "/console/login/{token}", login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
-    Route("GET", "/console", Who.PERSON, live.wall, query=("search", "group"), menu="Live"),
+    Route("GET", "/console", Who.PERSON, live.wall, query=live.FILTERS, menu="Live"),
     Route("POST", "/console/acknowledge", Who.REFEREE, live.acknowledge),
+    Route("POST", "/console/acknowledge/undo", Who.REFEREE, live.undo),
+    Route("POST", "/console/matches/{serverId}/claim", Who.REFEREE, live.claim),
+    Route("POST", "/console/matches/{serverId}/unclaim", Who.REFEREE, live.release_claim),
     Route("GET", "/console/stream", Who.PERSON, updates.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round", "map", "act", "player", "as")),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
@@ -254,6 +258,9 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     if fault is not None:
         raise ForbiddenError(fault)
     visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
+    if route.handler not in (live.wall, updates.follow) and (user.is_operator or visit.may(Who.MEMBER)):
+        with suppress(MatchpodError):  # the page says so itself if the database is unavailable
+            visit.region_alerts = await deps.region_alerts.read(user.org_id)
     return await route.handler(visit)
 
 

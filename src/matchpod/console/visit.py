@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.notices import NOTICES, notice_header, read_notice
+from matchpod.console.notices import ACKNOWLEDGED, NOTICES, notice_header, read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.regions.alerts import RegionAlert
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header, Response
 from matchpod.web.query_strings import query_of
@@ -53,6 +54,8 @@ class Visit(msgspec.Struct, kw_only=True):
     deps: ConsoleDeps
     call: Call
     user: ConsoleUser
+    region_alerts: Sequence[RegionAlert] = ()
+    """What every page says about regions, except the wall, where it changes."""
     menu: Sequence[tuple[str, str]] = ()
     """Addresses and names of the pages that the person may use."""
 
@@ -111,10 +114,12 @@ class Visit(msgspec.Struct, kw_only=True):
             may_act=self.may(Who.REFEREE),
             may_create=self.may(Who.MANAGER),
             menu=self.menu,
+            region_alerts=self.region_alerts,
             path=self.call.scope["path"],
             version=self.deps.services.version,
             now_ms=self.deps.now_ms(),
             notice=notice.text,
+            undo_ms=notice.number if notice.word == ACKNOWLEDGED else 0,
             **values,
         )
 

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import Counter as Counts
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import groupby
 from typing import Final
 
@@ -17,8 +18,10 @@ from markupsafe import Markup
 
 from matchpod.console.page_updates import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
+from matchpod.core.views.attention import Urgency
 from matchpod.core.views.wall_groups import WallGroup
-from matchpod.service.reading.wall import KEPT, EndedMatch, Overview, WallCard, WallCards, WallTotals
+from matchpod.service.reading.wall import EndedMatch, Overview, WallCard, WallCards, WallTotals
+from matchpod.service.regions.alerts import RegionAlert
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
@@ -28,19 +31,31 @@ TURN: Final = 20
 """Cards that are rendered in one go, within a few milliseconds."""
 
 NAMES: Final = {
-    WallGroup.ATTENTION: ("need attention", "bad"),
-    WallGroup.FAILED: ("failed or canceled", "bad"),
-    WallGroup.IN_PLAY: ("in play", "good"),
-    WallGroup.WAITING: ("waiting for players", ""),
-    WallGroup.STARTING: ("starting a server", ""),
-    WallGroup.QUEUED: ("waiting for a free server", ""),
-    WallGroup.CANCELED: ("canceled by hand", ""),
-    WallGroup.FINISHED: ("finished in the last 10 minutes", ""),
+    WallGroup.IN_PLAY: ("in play", "in play", "good"),
+    WallGroup.WAITING: ("waiting", "waiting for players", ""),
+    WallGroup.STARTING: ("starting", "starting a server", ""),
+    WallGroup.QUEUED: ("queued", "waiting for a free server", ""),
+    WallGroup.FAILED: ("failed", "failed, until they are acknowledged", "bad"),
+    WallGroup.CANCELED: ("canceled", "canceled by hand in the last 10 minutes", ""),
+    WallGroup.FINISHED: ("finished", "finished in the last 10 minutes", ""),
 }
-"""How the groups are called, and how their numbers are drawn."""
+"""How the groups are called, briefly and in full, and how their numbers are drawn."""
 
-URGENT: Final = (WallGroup.ATTENTION, WallGroup.FAILED)
-"""The groups that the title of the page counts, with alerts of regions."""
+STRIP: Final = 12
+"""Matches in the strip of what needs attention; others are behind a link, and marked where they are."""
+
+
+class WallView(StrEnum):
+    """How matches are drawn: in a table with a line per match, or as cards."""
+
+    TABLE = "table"
+    CARDS = "cards"
+
+
+_OPENINGS: Final = {
+    WallView.TABLE: b'<div id="cards" class="match-lines" role="rowgroup">',
+    WallView.CARDS: b'<div id="cards" class="cards">',
+}
 
 
 class WallCounter(msgspec.Struct, frozen=True):
@@ -48,6 +63,7 @@ class WallCounter(msgspec.Struct, frozen=True):
 
     group: WallGroup
     name: str
+    meaning: str
     count: int
     tone: str
 
@@ -55,8 +71,11 @@ class WallCounter(msgspec.Struct, frozen=True):
 class Wall:
     """What the wall of an organization shows."""
 
-    def __init__(self, overview: Overview, org_id: str, grouped_by: str = "") -> None:
-        """Group the matches by their state, or by the values of a label, within which they are in the same order."""
+    def __init__(
+        self, overview: Overview, org_id: str, grouped_by: str = "", *, view: WallView = WallView.TABLE
+    ) -> None:
+        """Order the matches by their state, or by the values of a label and then by their state."""
+        self.view = view
         self._overview = overview
         self._org_id = org_id
         self._grouped_by = grouped_by
@@ -65,13 +84,14 @@ class Wall:
         self._matches: dict[str, WallCard] = {}
         self._cards: dict[str, bytes] = {}
         self._around: dict[str, bytes] = {}
-        self._headings: dict[WallGroup, tuple[tuple[WallCounter, tuple[str, ...]], bytes]] = {}
-        """The headings of groups with what they were drawn from."""
+        self._progress: dict[str, tuple[int, int]] = {}
+        self._strip: tuple[object, bytes] = (None, b"")
+        """The strip of what needs attention, with what it was drawn from."""
 
     @property
     def cards(self) -> Markup:
-        """The cards of all matches, with the headings of their groups."""
-        return Markup(b"".join(self._cards.values()).decode())
+        """The lines or cards of all matches, with the headings of their groups."""
+        return Markup(self._all_cards().decode())
 
     def part(self, name: str) -> Markup:
         """A fragment beside the cards."""
@@ -81,25 +101,27 @@ class Wall:
         found = await self._overview.cards(self._org_id, self._matches)
         if self._totals is None or self._ticks % TOTALS_TICKS == 0:
             self._totals = await self._overview.totals(self._org_id)
+        if self._grouped_by:
+            await self._read_progress(found.cards)
         self._ticks += 1
         changed = self._change_around(found, self._totals)
         return changed + await self._change_cards(found.cards)
 
     def everything(self) -> bytes:
-        cards = b'<div id="cards" class="cards">' + b"".join(self._cards.values()) + b"</div>"
-        return b"".join(swapped(part) for part in (*self._around.values(), cards))
+        return b"".join(swapped(part) for part in (*self._around.values(), self._all_cards()))
+
+    def _all_cards(self) -> bytes:
+        return _OPENINGS[self.view] + b"".join(self._cards.values()) + b"</div>"
 
     def _change_around(self, found: WallCards, totals: WallTotals) -> bytes:
-        counters = count_groups(found.cards)
-        urgent = sum(counter.count for counter in counters if counter.group in URGENT) + len(found.alerts)
-        regions = {region.code: region for region in totals.regions}
-        older = [(group, NAMES[group][0], before_ms) for group, before_ms in found.older.items()]
+        urgent = [one for one in found.cards if one.needs_attention]
+        open_ones = sum(one.claim is None for one in urgent) + sum(alert.is_urgent for alert in found.alerts)
         around = {
             "groupings": fragment(PARTS, "groupings", label_names(found.cards, self._grouped_by), self._grouped_by),
-            "counters": fragment(PARTS, "counters", counters, self._grouped_by),
-            "attention": fragment(PARTS, "attention", urgent),
-            "alerts": fragment(PARTS, "alerts", [(alert, regions.get(alert.region)) for alert in found.alerts]),
-            "older": fragment(PARTS, "older", older),
+            "counters": fragment(PARTS, "counters", count_groups(found.cards)),
+            "attention": fragment(PARTS, "attention", open_ones),
+            "strip": self._render_strip(found.alerts, urgent),
+            "older": fragment(PARTS, "older", found.older_ms),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
         }
@@ -107,11 +129,27 @@ class Wall:
         self._around = around
         return b"".join(changed)
 
+    async def _read_progress(self, cards: Sequence[WallCard]) -> None:
+        """Read the progress of all values again, if it is time or there are others."""
+        values = {value for value, _ in by_label(cards, self._grouped_by) if value is not None}
+        if values and (self._ticks % TOTALS_TICKS == 0 or not values <= self._progress.keys()):
+            self._progress = await self._overview.label_progress(self._org_id, self._grouped_by, sorted(values))
+
+    def _render_strip(self, alerts: Sequence[RegionAlert], urgent: Sequence[WallCard]) -> bytes:
+        """Return the strip; the same one if nothing in it has changed."""
+        ordered = sorted(urgent, key=lambda one: (one.claim is not None, -urgency(one), one.since_ms, one.server_id))
+        failed = tuple(one.server_id for one in urgent if isinstance(one, EndedMatch))
+        shown = (alerts, ordered[:STRIP], failed, len(ordered) - STRIP)
+        if self._strip[0] != shown:
+            self._strip = (shown, fragment(PARTS, "strip", *shown))
+        return self._strip[1]
+
     async def _change_cards(self, matches: Sequence[WallCard]) -> bytes:
         cards: dict[str, bytes] = {}
         rendered = 0
         for group, heading, members in self._groups(matches):
-            cards[group] = heading
+            if group:
+                cards[group] = heading
             for member in members:
                 key = member.server_id
                 if self._matches.get(key) == member:
@@ -126,27 +164,28 @@ class Wall:
         return changed
 
     def _card(self, member: WallCard) -> bytes:
-        if isinstance(member, EndedMatch):
-            return fragment(PARTS, "ended_card", member, self._grouped_by)
-        return fragment(PARTS, "card", member)
+        kind = "line" if self.view is WallView.TABLE else "card"
+        return fragment(PARTS, f"ended_{kind}" if isinstance(member, EndedMatch) else kind, member)
 
     def _groups(self, matches: Sequence[WallCard]) -> Iterator[tuple[str, bytes, list[WallCard]]]:
-        """Yield the groups that have matches, each with a key, its heading and its matches."""
-        if not self._grouped_by:
+        """Yield the groups that have matches, each with a key, its heading and its matches; a table has no headings
+        of states, which are in its lines.
+        """
+        if self._grouped_by:
+            for value, members in by_label(matches, self._grouped_by):
+                key, counts = label_key(value), count_groups(members)
+                about = (value, counts, self._progress.get(value or ""))
+                yield key, fragment(PARTS, "label_heading", self.view, key, self._grouped_by, *about), members
+        elif self.view is WallView.TABLE:
+            yield "", b"", list(matches)
+        else:
             for counter, members in _grouped(matches):
-                yield f"group-{counter.group}", self._heading(counter, members), members
-            return
-        for value, members in by_label(matches, self._grouped_by):
-            key = label_key(value)
-            yield key, fragment(PARTS, "label_heading", key, self._grouped_by, value, count_groups(members)), members
+                yield f"group-{counter.group}", fragment(PARTS, "heading", counter), members
 
-    def _heading(self, counter: WallCounter, members: Sequence[WallCard]) -> bytes:
-        """Return the heading of a group; the same one if nothing in it has changed."""
-        ids = tuple(member.server_id for member in members) if counter.group in KEPT else ()
-        before = self._headings.get(counter.group)
-        if before is None or before[0] != (counter, ids):
-            before = self._headings[counter.group] = ((counter, ids), fragment(PARTS, "heading", counter, ids))
-        return before[1]
+
+def urgency(card: WallCard) -> int:
+    """Return how soon a person should look at a match."""
+    return int(Urgency.NOW) if isinstance(card, EndedMatch) else card.urgency
 
 
 def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
@@ -191,7 +230,7 @@ def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
 def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
     """Return the counters of all groups, in the order of the wall."""
     counts = Counts(card.group for card in cards)
-    return [WallCounter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
+    return [WallCounter(group, name, meaning, counts[group], tone) for group, (name, meaning, tone) in NAMES.items()]
 
 
 def label_names(cards: Sequence[WallCard], grouped_by: str = "") -> list[str]:

@@ -57,7 +57,7 @@ class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=40
 
 
 class InvalidFieldsError(InvalidParamsError):
-    """Fields of a request break rules. The message is made from the faults when it is shown.
+    """Fields of a request break rules. The message is built from the faults when it is shown.
 
     There may be `unlisted` faults more: then their number follows those that are listed.
     """

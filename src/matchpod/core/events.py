@@ -156,7 +156,7 @@ class LineupGrown(Event, frozen=True):
 
 
 class LineupShrunk(Event, frozen=True):
-    """A player is no longer on the server, and the line of their leaving is lost."""
+    """A player is no longer on the server, and the line that says so is lost."""
 
     player_id: PlayerId
 

@@ -48,7 +48,7 @@ _OF_REASON: Final = {
 }
 
 FAILURE_REASONS: Final = frozenset(_OF_REASON)
-"""Reasons that are our fault or the server's: the status is `failed`. With any other reason it is `stopped`."""
+"""Reasons that are our fault or the server's: the status is `failed`. With any other it is `stopped`."""
 
 SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
 """All sentences that callers may get."""

@@ -22,7 +22,7 @@ class Receiver(NamedTuple):
 
 
 class FairShares:
-    """The places that are held, per organization and per host."""
+    """The occupied places, per organization and per host."""
 
     def __init__(self, places: int, *, per_host: int) -> None:
         """`per_host` is how many places one host of an organization may hold, even if more are free."""
@@ -62,7 +62,7 @@ class FairShares:
         return [host for host, held in self._of_host.items() if held >= min(self._per_host, left[host.org_id]) > 0]
 
     def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
-        """Return the positions of those that may hold a place now, at most `limit`, in the order of their turns.
+        """Return the positions of receivers that may hold a place now, at most `limit`, in the order of their turns.
 
         Organizations take turns, the one that holds the fewest places first. Within an organization the lowest rank is
         first, then the host that holds the fewest places, then the first position.

@@ -39,7 +39,7 @@ class DateRange(msgspec.Struct, frozen=True):
 
 
 def read_date(text: str) -> DateRange | None:
-    """Return the time range of a date or date-time; None if the text is not a valid one."""
+    """Return the time range of a date or date-time; None if the text is not valid."""
     found = _PATTERN.fullmatch(text)
     if found is None:
         return None

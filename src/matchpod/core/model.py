@@ -118,7 +118,7 @@ class Winner(StrEnum):
 
 
 class Overtime(msgspec.Struct, frozen=True, kw_only=True):
-    """How a tie after all rounds is decided; what is None is as in the server's configuration."""
+    """How a tie after all rounds is decided; None stands for the server's configuration."""
 
     enabled: bool = True
     max_rounds: int | None = None

@@ -17,7 +17,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     missing_players: tuple[PlayerId, ...] = ()
     connected_players: tuple[PlayerId, ...] = ()
     absent_players: tuple[PlayerId, ...] = ()
-    """Those who were not connected at the end, whether they had been before or not."""
+    """Listed players who were not connected at the end, whether they had been before or not."""
     is_log_complete: bool | None = None
     """False if parts of the log of a canceled match are missing; None if nothing was played, or it is not known."""
     failure: Failure | None = None

@@ -1,4 +1,4 @@
-"""Hide secrets: say by its name whether a value is one, and mask the URLs of callbacks."""
+"""Hide secrets: recognize secret values by their names, and mask the URLs of callbacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECRET: Final = re.compile(
     r"|authorization|auth(?!or|_?id)"
     r"|steamaccount|header_?value|apikey|_key$|token$"
 )
-"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a webhook are none."""
+"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a webhook are not secrets."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -42,7 +42,7 @@ def mask_url(url: str) -> str:
 
 
 def mask_last_part(url: str) -> str:
-    """The same, with the last part of the path hidden: for receivers whose path is their secret."""
+    """Return the URL with the last part of its path hidden too: for receivers whose path is their secret."""
     masked = mask_url(url)
     address, question_mark, query = masked.partition("?")
     scheme, slashes, rest = address.partition("://")

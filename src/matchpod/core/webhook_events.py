@@ -1,4 +1,4 @@
-"""Say which events webhooks send, and how long one is tried."""
+"""Define which events webhooks send, and how long a delivery is retried."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 ALL_EVENTS: Final = "*"
-"""Stands for all types, also those that later versions add."""
+"""Stands for all types, including types that later versions add."""
 
 _S: Final = 1_000
 _MINUTE: Final = 60 * _S
@@ -30,7 +30,7 @@ FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
 the last event, are no sign that its receiver is gone."""
 
 TEST_ATTEMPTS: Final = 3
-"""How often a test is tried: who asked for it waits for the answer."""
+"""Attempts of a test: the person who requested it waits for the answer."""
 
 SPREAD: Final = 0.2
 """The share of a pause that is chosen at random: deliveries that failed together are not repeated together."""
@@ -81,7 +81,7 @@ def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms:
 
 
 def retry_at_ms(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
-    """Return when the next attempt follows after this number of failed ones; None if the delivery is given up.
+    """Return when the next attempt follows after this many failed attempts; None if the delivery is given up.
 
     `spread` is a random number from 0 to 1.
     """

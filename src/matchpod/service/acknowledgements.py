@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
-from matchpod.core.errors import ForbiddenError
+import msgspec
+from msgspec.structs import replace
+
+from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.core.iso_dates import iso_time
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
@@ -14,7 +18,19 @@ from matchpod.service.identity.principals import Principal
 from matchpod.storage import acknowledgements
 from matchpod.storage.acknowledgements import Acknowledgement
 
+UNDO_MS: Final = 10_000
+"""How long an acknowledgement can be undone."""
+LATE_MS: Final = 5_000
+"""How much later the request to undo it may arrive."""
+
 _log = logging.getLogger(__name__)
+
+
+class Acknowledged(msgspec.Struct, frozen=True):
+    """How many matches were acknowledged, and when: that time undoes it."""
+
+    count: int
+    at_ms: int
 
 
 class Acknowledgements:
@@ -26,26 +42,38 @@ class Acknowledgements:
         self._audit = audit
 
     @unavailable_on_outage
-    async def acknowledge(self, principal: Principal, server_ids: Sequence[str]) -> int:
-        """Acknowledge these matches of the caller; return how many were not acknowledged before.
+    async def acknowledge(self, principal: Principal, server_ids: Sequence[str]) -> Acknowledged:
+        """Acknowledge these matches of the caller.
 
         ForbiddenError if they may not act. Matches of others, open ones and unknown ids are skipped.
         """
         given = self._given(principal)
         found = await acknowledgements.still_unacknowledged(self._db, principal.org_id, server_ids)
         change = acknowledgements.acknowledge(principal.org_id, found, given)
-        records = [self._audit.act_of(principal, Action.MATCH_ACKNOWLEDGED, target=server_id) for server_id in found]
-        return await self._write(principal, change, *records)
+        return await self._write(principal, Action.MATCH_ACKNOWLEDGED, change, given, targets=found)
 
     @unavailable_on_outage
-    async def acknowledge_older(self, principal: Principal, before_ms: int, *, is_by_hand: bool) -> int:
-        """Acknowledge all matches that ended before a time, those canceled by hand or the others; return how many."""
+    async def acknowledge_older(self, principal: Principal, before_ms: int) -> Acknowledged:
+        """Acknowledge all matches that failed before a time."""
         given = self._given(principal)
-        change = acknowledgements.acknowledge_older(principal.org_id, before_ms, is_by_hand=is_by_hand, given=given)
-        what = "all canceled by hand" if is_by_hand else "all failed or canceled"
-        detail = f"{what} before {iso_time(before_ms)}"
-        record = self._audit.act_of(principal, Action.MATCH_ACKNOWLEDGED, detail=detail)
-        return await self._write(principal, change, record)
+        change = acknowledgements.acknowledge_older(principal.org_id, before_ms, given)
+        detail = f"all that failed before {iso_time(before_ms)}"
+        return await self._write(principal, Action.MATCH_ACKNOWLEDGED, change, given, detail=detail)
+
+    @unavailable_on_outage
+    async def undo(self, principal: Principal, at_ms: int) -> int:
+        """Undo what the caller acknowledged at this time, and return how many matches that are.
+
+        InvalidParamsError if that is too long ago.
+        """
+        now = self._given(principal)
+        if not 0 <= now.acknowledged_at_ms - at_ms <= UNDO_MS + LATE_MS:
+            raise InvalidParamsError(f"This can be undone for {UNDO_MS // 1000} seconds only.")
+        given = replace(now, acknowledged_at_ms=at_ms)
+        change = acknowledgements.withdraw(principal.org_id, given)
+        detail = f"those of {iso_time(at_ms)}"
+        done = await self._write(principal, Action.ACKNOWLEDGEMENT_UNDONE, change, given, detail=detail)
+        return done.count
 
     def _given(self, principal: Principal) -> Acknowledgement:
         if not principal.may_act:
@@ -53,10 +81,20 @@ class Acknowledgements:
         # A session that was begun with a link has its own id as key.
         return Acknowledgement(acknowledged_at_ms=self._clock.now_ms(), acknowledged_by=principal.key_id)
 
-    async def _write(self, principal: Principal, change: Statement, *records: Statement) -> int:
+    async def _write(
+        self,
+        principal: Principal,
+        action: Action,
+        change: Statement,
+        given: Acknowledgement,
+        *,
+        targets: Sequence[str] = ("",),
+        detail: str = "",
+    ) -> Acknowledged:
+        records = [self._audit.act_of(principal, action, target=target, detail=detail) for target in targets]
         try:
             changed, *_ = await self._db.write([change, *records])
         except NothingChangedError:
-            return 0
-        _log.info("matches acknowledged", extra={"actor": principal.actor, "count": len(changed)})
-        return len(changed)
+            return Acknowledged(0, given.acknowledged_at_ms)
+        _log.info("acknowledgements changed", extra={"actor": principal.actor, "act": action, "count": len(changed)})
+        return Acknowledged(len(changed), given.acknowledged_at_ms)

@@ -1,5 +1,7 @@
 """Store who acknowledged a match that ended without a result, and find those that are not acknowledged.
 
+A match that was canceled by hand needs no acknowledgement, but may have one: of an earlier version, or by a ruling.
+
 Both are columns of the match's server, so they are kept as long as the match.
 """
 
@@ -31,22 +33,26 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     """The id of a key, or of a session without one; None for matches that ended before this was stored."""
 
 
-async def unacknowledged_ids(db: Database, org_id: str, *, is_by_hand: bool, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches are not acknowledged, the last that ended first.
+async def unacknowledged_ids(db: Database, org_id: str, *, limit: int) -> list[str]:
+    """Return the ids of the servers whose matches failed and are not acknowledged, the last that ended first."""
+    sql = f"SELECT id FROM servers WHERE {_OF_KIND[False]} ORDER BY ended_at_ms DESC, id LIMIT :limit"
+    return await _ids(db, sql, {"org_id": org_id, "limit": limit})
 
-    `is_by_hand`: those that were canceled by hand, otherwise those that were not.
-    """
-    sql = f"SELECT id FROM servers WHERE {_OF_KIND[is_by_hand]} ORDER BY ended_at_ms DESC, id LIMIT :limit"
-    found = await db.read(sql, {"org_id": org_id, "limit": limit})
-    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
+
+async def canceled_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
+    """Return the ids of the servers whose matches were canceled by hand at or after a time, the last first."""
+    sql = (
+        f"SELECT id FROM servers WHERE {_OF_KIND[True]} AND ended_at_ms >= :since_ms"
+        " ORDER BY ended_at_ms DESC, id LIMIT :limit"
+    )
+    return await _ids(db, sql, {"org_id": org_id, "since_ms": since_ms, "limit": limit})
 
 
 async def still_unacknowledged(db: Database, org_id: str, server_ids: Sequence[str]) -> list[str]:
     """Return those of the ids whose matches are the organization's and not acknowledged, in order."""
     listed, params = rows.parameter_list("id", server_ids)
     sql = f"SELECT id FROM servers WHERE {_IS_LISTED} AND id IN {listed} ORDER BY id"
-    found = await db.read(sql, {"org_id": org_id, **params})
-    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
+    return await _ids(db, sql, {"org_id": org_id, **params})
 
 
 async def of_server(db: Database, server_id: str) -> Acknowledgement | None:
@@ -60,11 +66,21 @@ def acknowledge(org_id: str, server_ids: Sequence[str], given: Acknowledgement) 
     return _acknowledge(f"{_IS_LISTED} AND id IN {listed}", {"org_id": org_id, **params}, given)
 
 
-def acknowledge_older(org_id: str, before_ms: int, *, is_by_hand: bool, given: Acknowledgement) -> Statement:
-    """Acknowledge all matches of a kind that ended before a time; NothingChangedError if there are none."""
+def acknowledge_older(org_id: str, before_ms: int, given: Acknowledgement) -> Statement:
+    """Acknowledge all matches that failed before a time; NothingChangedError if there are none."""
     # The 0 keeps SQLite from using the index of all ends.
-    condition = f"{_OF_KIND[is_by_hand]} AND ended_at_ms + 0 < :before_ms"
+    condition = f"{_OF_KIND[False]} AND ended_at_ms + 0 < :before_ms"
     return _acknowledge(condition, {"org_id": org_id, "before_ms": before_ms}, given)
+
+
+def withdraw(org_id: str, given: Acknowledgement) -> Statement:
+    """Undo what was acknowledged by this person at this time; NothingChangedError if that is nothing."""
+    sql = (
+        "UPDATE servers SET acknowledged_at_ms = NULL, acknowledged_by = NULL WHERE org_id = :org_id"
+        " AND acknowledged_at_ms = :acknowledged_at_ms AND acknowledged_by = :acknowledged_by AND ruling IS NULL"
+        " RETURNING id"
+    )
+    return Statement(sql, {"org_id": org_id, **rows.to_params(given)}, must_change=True)
 
 
 def _acknowledge(condition: str, params: Mapping[str, Value], given: Acknowledgement) -> Statement:
@@ -73,3 +89,8 @@ def _acknowledge(condition: str, params: Mapping[str, Value], given: Acknowledge
         f" WHERE {condition} RETURNING id"
     )
     return Statement(sql, {**params, **rows.to_params(given)}, must_change=True)
+
+
+async def _ids(db: Database, sql: str, params: Mapping[str, Value]) -> list[str]:
+    found = await db.read(sql, params)
+    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]

@@ -10,6 +10,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.ports import Database, Value
 from matchpod.storage import rows
+from matchpod.storage.servers import IS_OPEN_ONLY
 
 MAX_ROWS: Final = 1_000
 """Matches of each region that are returned, the newest; the others are only counted."""
@@ -30,6 +31,35 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int | None
     reason: CancelReason | None
     failure: Failure | None
+
+
+class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
+    """The matches of a region without a server; times are those of their creation."""
+
+    region: str
+    pending: int
+    """Matches that wait for a free server."""
+    pending_since_ms: int | None
+    retried: int
+    """Matches that wait for another server, because one did not start."""
+    retried_since_ms: int | None
+
+
+_IS_PENDING: Final = "phase = 'pending'"
+_IS_RETRIED: Final = "tries > 0 AND running_at_ms IS NULL"
+
+
+async def waiting_matches(db: Database, org_id: str | None) -> list[WaitingMatches]:
+    """Return how many matches wait in each region that has open ones, of one organization or of all."""
+    columns = ", ".join(
+        f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {name},"
+        f" MIN(CASE WHEN {condition} THEN created_at_ms END) AS {name}_since_ms"
+        for name, condition in (("pending", _IS_PENDING), ("retried", _IS_RETRIED))
+    )
+    of_org = "" if org_id is None else " AND org_id = :org_id"
+    sql = f"SELECT region, {columns} FROM servers WHERE {IS_OPEN_ONLY}{of_org} GROUP BY region"
+    found = await db.read(sql, {} if org_id is None else {"org_id": org_id})
+    return [rows.from_row(WaitingMatches, row) for row in found]
 
 
 _IS_FAILED: Final = "CASE WHEN status = 'failed' THEN 1 ELSE 0 END"

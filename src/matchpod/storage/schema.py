@@ -626,6 +626,22 @@ _SEARCH = (
     " WHERE match_phase = 'ended' AND reason IS NOT NULL",
 )
 
+# Which person takes care of which match; and by when matches were acknowledged, which can be undone.
+_CLAIMS = (
+    """
+    CREATE TABLE match_claims (
+        server_id TEXT PRIMARY KEY,
+        org_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        note TEXT NOT NULL,
+        claimed_by TEXT NOT NULL,
+        claimed_at_ms BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX match_claims_of_org ON match_claims (org_id, claimed_at_ms)",
+    "CREATE INDEX servers_acknowledged ON servers (org_id, acknowledged_at_ms) WHERE acknowledged_at_ms IS NOT NULL",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -668,6 +684,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _WEBHOOKS,
     _PEOPLE,
     _SEARCH,
+    _CLAIMS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from matchpod.core.effects import BY_HAND
 from matchpod.core.labels import MAX_LABELED, Label
 from matchpod.ports import Database, Statement, Value
 from matchpod.storage import rows
 
+_HAND: Final = ", ".join(f"'{reason}'" for reason in BY_HAND)
 COMPARED: Final = 1_000
 """Matches that are counted of each of several labels, to begin with the rarest."""
 
@@ -51,6 +55,30 @@ async def newest_labeled(
         " ORDER BY created_at_ms DESC, server_id LIMIT :max_labeled"
     )
     return sql, params
+
+
+class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How many matches have a value of a label, and how many of them are over; none that was canceled by hand."""
+
+    value: str
+    matches: int
+    over: int
+
+
+async def progress_of(
+    db: Database, org_id: str, name: str, values: Sequence[str], *, since_ms: int
+) -> list[LabelProgress]:
+    """Return the progress of each of these values of a label that has matches created since a time."""
+    listed, params = rows.parameter_list("value", values)
+    sql = (
+        "SELECT label.value AS value, COUNT(*) AS matches,"
+        " SUM(CASE WHEN match_phase = 'ended' THEN 1 ELSE 0 END) AS over"
+        " FROM server_labels AS label JOIN servers ON servers.id = label.server_id"
+        f" WHERE label.org_id = :org_id AND label.name = :name AND label.value IN {listed}"
+        f" AND label.created_at_ms >= :since_ms AND (reason IS NULL OR reason NOT IN ({_HAND})) GROUP BY label.value"
+    )
+    found = await db.read(sql, {"org_id": org_id, "name": name, "since_ms": since_ms, **params})
+    return [rows.from_row(LabelProgress, row) for row in found]
 
 
 def conditions_of(

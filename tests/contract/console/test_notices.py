@@ -22,7 +22,7 @@ site = console_site.site
 def shown(response: httpx.Response) -> str:
     """Return the notice of a page."""
     assert response.status_code == 200, response.text
-    return "".join(re.findall(r'<p class="notice" role="status">([^<]*)</p>', response.text))
+    return "".join(re.findall(r'<div class="notice" role="status">([^<]*)</div>', response.text))
 
 
 async def test_notice_is_shown_once_by_the_page_after_the_form(site: ConsoleSite) -> None:
@@ -61,7 +61,7 @@ async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: AnyRout
         "unknown.0@/console/regions",
         "canceled.0@/console/regions",
         "region-on.@/console/regions",
-        "region-on.9999999999@/console/regions",
+        "region-on.9999999999999999@/console/regions",
         "<b>.0@/console/regions",
         "region-on.0@/console/regions<script>",
         "{0.__class__}.0@/console/regions",

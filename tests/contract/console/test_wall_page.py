@@ -1,10 +1,9 @@
-"""The wall: matches without a result stay until they are acknowledged, and counters equal the cards."""
+"""The wall: matches that failed stay until they are acknowledged, and counters equal the cards."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 
 import pytest
 
@@ -20,11 +19,12 @@ from matchpod.ports import Value
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.wall import MAX_ENDED, Overview
+from matchpod.service.regions.alerts import RegionAlerts
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 from tests.unused_fleet import UnusedFleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -47,19 +47,24 @@ async def create_ended(
     return server_id
 
 
-async def read_wall(site: ConsoleSite, who: str = OWNER) -> str:
+async def read_wall(site: ConsoleSite, who: str = OWNER, view: str = "cards") -> str:
     site.service.broadcasts.forget()
-    response = await site.request("GET", "/console", who=who)
+    response = await site.request("GET", f"/console?view={view}", who=who)
     assert response.status_code == 200
     return response.text
 
 
 async def unacknowledged(site: ConsoleSite) -> list[str]:
-    return await unacknowledged_ids(site.resources.db, site.org_ids["ours"], is_by_hand=False, limit=99)
+    return await unacknowledged_ids(site.resources.db, site.org_ids["ours"], limit=99)
 
 
 def card(text: str, server_id: str) -> str:
     found = re.search(rf'<article id="card-{server_id}".*?</article>', text, re.DOTALL)
+    return "" if found is None else found[0]
+
+
+def line(text: str, server_id: str) -> str:
+    found = re.search(rf'<div id="card-{server_id}" role="row".*?</div>', text, re.DOTALL)
     return "" if found is None else found[0]
 
 
@@ -84,17 +89,17 @@ async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: Consol
     walls = [other_wall(site) for _ in range(2)]
     for wall in walls:
         await wall.changes()
-        assert card(str(wall.cards), server_id)
+        assert line(str(wall.cards), server_id)
     await site.request("POST", "/console/acknowledge", who=OWNER, form={"servers": server_id})
     for wall in walls:
         assert f'<i id="card-{server_id}" data-swap="removed"></i>'.encode() in await wall.changes()
 
 
-def overview_of(site: ConsoleSite, regions: Regions | None = None, **limits: int) -> Overview:
+def overview_of(site: ConsoleSite, regions: Regions | None = None, max_ended: int = MAX_ENDED) -> Overview:
     deps = site.service.deps
     remote = RemoteMatches(db=deps.db, regions=deps.regions, turns=deps.turns)
     shown = regions or deps.regions
-    return Overview(db=deps.db, clock=deps.clock, regions=shown, live=deps.live, remote=remote, **limits)
+    return Overview(db=deps.db, clock=deps.clock, regions=shown, live=deps.live, remote=remote, max_ended=max_ended)
 
 
 def other_wall(site: ConsoleSite, regions: Regions | None = None) -> Wall:
@@ -102,12 +107,9 @@ def other_wall(site: ConsoleSite, regions: Regions | None = None) -> Wall:
     return Wall(overview_of(site, regions), site.org_ids["ours"])
 
 
-async def test_all_of_a_group_are_acknowledged_at_once_but_none_that_was_not_shown(site: ConsoleSite) -> None:
+async def test_all_that_failed_are_acknowledged_at_once_but_none_that_was_not_shown(site: ConsoleSite) -> None:
     ids = [await create_ended(site) for _ in range(3)]
-    heading = re.search(r'<div id="card-group-failed".*?</div>', await read_wall(site), re.DOTALL)
-    assert heading is not None
-    form = FORM.search(heading[0])
-    assert form is not None
+    *_, form = FORM.finditer((await read_wall(site)).partition('id="strip"')[2].partition("</ul>")[0])
     assert set(form[2].split()) >= set(ids)
     later = await create_ended(site)
     await site.request("POST", "/console/acknowledge", who=OWNER, form={form[1]: form[2]})
@@ -124,8 +126,7 @@ async def test_all_of_a_group_are_acknowledged_at_once_but_none_that_was_not_sho
         {"servers": " ".join(["srv_01m7f8tehzvcdw0xyvmavwn8nf"] * (MAX_ENDED + 1))},
         {"group": "failed", "ended_before": "yesterday"},
         {"group": "failed", "ended_before": "1" * 16},
-        {"group": "in_play", "ended_before": "1"},
-        {"ended_before": "9" * 14},
+        {"group": "canceled", "ended_before": "1"},
     ],
 )
 async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, str]) -> None:
@@ -145,7 +146,6 @@ async def test_older_matches_than_those_shown_can_be_acknowledged_too(site: Cons
     older = re.search(r'<div id="older">.*?</form>', text, re.DOTALL)
     assert older is not None
     form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', older[0]))
-    assert form["group"] == "failed"
     await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
     text = await read_wall(site)
     assert "Only the newest are shown." not in text
@@ -170,18 +170,76 @@ async def test_counters_equal_the_cards_and_lead_to_them(site: ConsoleSite) -> N
     for reason in (CancelReason.SERVER_LOST, CancelReason.CANCELED_BY_OPERATOR, None):
         await create_ended(site, reason)
     await site.create_match()
-    text = await read_wall(site)
-    cards = Counter(re.findall(r'<(?:article id="card-srv|div id="card-(group))', text))
-    counters = re.findall(r"<dt>(.*?)</dt><dd>(\d+)</dd>", text.partition('id="counters"')[2].partition("</dl>")[0])
-    assert len(counters) == len(WallGroup)
-    assert sum(int(number) for _, number in counters) == cards[""]
-    assert cards["group"] == sum(number != "0" for _, number in counters)
-    for name, number in counters:
-        address = re.search(r'href="#(card-group-\w+)"', name)
-        assert (address is not None) == (number != "0")
-        if address is not None:
-            part = text.partition(f'<div id="{address[1]}"')[2].partition('<div id="card-group-')[0]
-            assert part.count('<article id="card-srv') == int(number)
+    for view, kind in (("cards", "article"), ("table", "div")):
+        text = await read_wall(site, view=view)
+        shown = re.findall(rf'<{kind} id="card-srv_\w+"[^>]*? data-group="(\w+)"', text)
+        part = text.partition('id="counters"')[2].partition("</dl>")[0]
+        counters = re.findall(r'<div class="(\w*)"><dt>(.*?)</dt><dd>(\d+)</dd>', part)
+        assert len(counters) == len(WallGroup)
+        assert sum(int(number) for _, _, number in counters) == len(shown)
+        for tone, name, number in counters:
+            state = re.search(r'data-filter-state="(\w+)"', name)
+            assert (state is None) == (tone == "none") == (number == "0")
+            assert state is None or shown.count(state[1]) == int(number)
+    assert text.count('id="card-group-') == 0
+
+
+async def test_line_of_a_match_says_where_it_stands(site: ConsoleSite) -> None:
+    server_id = await site.create_match(
+        externalMatchId="final <1>", gameSettings=labeled(event="<cup>")["gameSettings"]
+    )
+    shown = line(await read_wall(site, view="table"), server_id)
+    assert "final &lt;1&gt;</bdi></a>" in shown
+    assert "sandbox · <bdi>&lt;cup&gt;</bdi>" in shown
+    assert "starting" in shown
+    assert 'data-labels="[&#34;event:\\u003ccup\\u003e&#34;]"' in shown
+    failed = await create_ended(site, externalMatchId="lost")
+    shown = line(await read_wall(site, view="table"), failed)
+    assert "match-line ended failed" in shown
+    assert "failed: the server was lost</span>" in shown
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+    await site.request("POST", "/console/acknowledge", who=OWNER, form={"servers": failed})
+
+
+async def test_acknowledgement_is_undone_with_the_form_of_its_notice(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form={"servers": server_id})
+    page = await site.follow(response, who=OWNER)
+    at = re.search(r'class="undo" method="post" action="(.*?)".*?name="at" value="(\d+)"', page.text)
+    assert at is not None
+    assert not line(page.text, server_id)
+    undone = await site.request("POST", at[1], who=OWNER, form={"at": at[2]})
+    assert "It is back on the wall" in (await site.follow(undone, who=OWNER)).text
+    assert server_id in await unacknowledged(site)
+    for wrong in ("", "x", "1"):
+        assert (await site.request("POST", at[1], who=OWNER, form={"at": wrong})).status_code == 400
+    again = await site.request(
+        "POST", "/console/acknowledge", who=OWNER, form={"servers": "srv_01m7f8tehzvcdw0xyvmavwn8nf"}
+    )
+    assert 'class="undo"' not in (await site.follow(again, who=OWNER)).text, "nothing was acknowledged"
+
+
+async def test_everyone_sees_who_is_on_a_match(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    form = {"name": "Ada <b>", "note": 'calls "them"', "back": "?view=cards&group=//evil&search=x y"}
+    response = await site.request("POST", f"/console/matches/{server_id}/claim", who=ADMIN, form=form)
+    assert response.headers["location"] == "/console?view=cards&group=%2F%2Fevil&search=x+y"
+    for who in (OWNER, MEMBER):
+        for view, read in (("cards", card), ("table", line)):
+            shown = read(await read_wall(site, who, view), server_id)
+            assert "<bdi>Ada &lt;b&gt;</bdi> is on it: <bdi>calls &#34;them&#34;</bdi>" in shown
+    wall = other_wall(site)
+    await wall.changes()
+    assert 'class="is-claimed"' in wall.part("strip")
+    for wrong in ({}, {"name": " "}, {"name": "x" * 101}, {"name": "a\x00"}):
+        path = f"/console/matches/{server_id}/claim"
+        assert (await site.request("POST", path, who=OWNER, form=wrong)).status_code == 400
+    for who in (MEMBER, STRANGER):
+        for path in ("claim", "unclaim"):
+            response = await site.request("POST", f"/console/matches/{server_id}/{path}", who=who, form={"name": "x"})
+            assert response.status_code == 403
+    await site.request("POST", f"/console/matches/{server_id}/unclaim", who=OWNER, form={})
+    assert "is on it" not in line(await read_wall(site, view="table"), server_id)
 
 
 def sandbox(site: ConsoleSite, *slots: str, fault: str | None = None) -> Regions:
@@ -205,6 +263,21 @@ async def test_page_of_regions_says_which_are_full(site: ConsoleSite, slots: tup
     (view,) = await sandbox(site, *slots).views()
     assert f">{chip}</span>" in fragment("region_parts.html", "state_of", view).decode()
     assert 'class="chip good">on</span>' in (await site.request("GET", "/console/regions", who=OWNER)).text
+
+
+async def test_region_that_is_full_is_one_line_on_every_page(site: ConsoleSite) -> None:
+    match = f"/console/matches/{await site.create_match()}"
+    deps = site.service.deps
+    site = site.with_parts(region_alerts=RegionAlerts(db=deps.db, clock=deps.clock, regions=sandbox(site)))
+    pages = [f"/console/{name}" for name in ("matches", "create", "deliveries", "webhooks", "regions", "access")]
+    for path, who in [(path, OWNER) for path in (match, *pages)] + [("/console/operator", OPERATOR)]:
+        text = (await site.request("GET", path, who=who)).text
+        line = text.partition('class="region-alerts"')[2].partition("</ul>")[0]
+        assert "sandbox</a>" in line, path
+        assert "is full:" in line, path
+    assert 'class="region-alerts"' not in (await site.request("GET", "/console", who=OWNER)).text, "it is in the strip"
+    assert "region-alerts" not in (await site.request("GET", "/console/access", who=WRITER)).text
+    await site.request("POST", f"{match}/cancel", who=OWNER, form={})
 
 
 INVISIBLE = "\u3164 \u200b\u00a0"
@@ -256,9 +329,9 @@ async def test_region_without_a_free_server_is_one_line_with_the_number_of_match
         await region_flags.set_active(db, "sandbox", is_on)
         wall = other_wall(site, regions)
         await wall.changes()
-        text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("alerts")).split())
-        assert text.startswith(f"sandbox {words}: 3 matches wait for a free server, the first for 1:3")
-        assert not any('class="reasons"' in card(str(wall.cards), server_id) for server_id in ids)
+        text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("strip")).split())
+        assert f"sandbox {words}: 3 matches wait for a free server, the first for 1:3" in text
+        assert not any("data-urgent" in line(str(wall.cards), server_id) for server_id in ids)
         chips = re.findall(r'<span class="chip[^>]*>(.*?)</span>', wall.part("beside"))
         assert chips == [one for one in [condition] if one]
         assert "host-7" not in wall.part("beside")
@@ -276,11 +349,11 @@ def labeled(**labels: str) -> dict[str, object]:
 async def test_wall_is_grouped_by_a_label(site: ConsoleSite) -> None:
     ids = [await site.create_match(OWNER, **labeled(table=table)) for table in ("10", "9", "<b>9")]
     plain = await read_wall(site)
-    assert '<a class="chip" href="/console?group=table">table</a>' in plain
+    assert '<a class="chip" href="/console?group=table" data-set="group" data-to="table">table</a>' in plain
     assert "table: 10" in card(plain, ids[0])
     site.service.broadcasts.forget()
     text = (await site.request("GET", "/console?group=table", who=OWNER)).text
-    assert 'data-follow="wall/table"' in text
+    assert 'data-follow="table/table"' in text
     assert 'aria-current="true">table</a>' in text
     found = [
         text.index(part) for part in ("<bdi>&lt;b&gt;9</bdi>", ids[2], "<bdi>9</bdi>", ids[1], "<bdi>10</bdi>", ids[0])
@@ -289,19 +362,19 @@ async def test_wall_is_grouped_by_a_label(site: ConsoleSite) -> None:
     assert "without table" in text
     site.service.broadcasts.forget()
     wrong = await site.request("GET", "/console?group=a%20table", who=OWNER)
-    assert (wrong.status_code, 'data-follow="wall"' in wrong.text) == (200, True)
+    assert (wrong.status_code, 'data-follow="table"' in wrong.text) == (200, True)
     for server_id in ids:
         await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
 
 
-async def test_acknowledging_on_a_grouped_wall_stays_there(site: ConsoleSite) -> None:
-    server_id = await create_ended(site, gameSettings=labeled(table="1")["gameSettings"])
-    site.service.broadcasts.forget()
-    shown = card((await site.request("GET", "/console?group=table", who=OWNER)).text, server_id)
-    assert '<input type="hidden" name="grouped_by" value="table">' in shown
-    form = {"servers": server_id, "grouped_by": "table"}
-    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
-    assert response.headers["location"] == "/console?group=table"
-    form["grouped_by"] = "//evil.example"
-    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
-    assert response.headers["location"] == "/console"
+async def test_acknowledging_leads_back_to_the_wall_as_it_was(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    for back, address in (
+        ("?group=table&view=cards", "/console?group=table&view=cards"),
+        ("?next=//evil.example", "/console"),
+        ("//evil.example", "/console"),
+        ("", "/console"),
+    ):
+        form = {"servers": server_id, "back": back}
+        response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+        assert response.headers["location"] == address

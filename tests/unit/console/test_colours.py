@@ -11,7 +11,7 @@ import pytest
 
 SHEETS = {
     name: (resources.files("matchpod.console") / "assets" / name).read_text(encoding="utf-8")
-    for name in ("console.css", "charts.css")
+    for name in ("console.css", "wall.css", "charts.css")
 }
 BLUE, ORANGE = (200, 225), (15, 38)
 """Hues in degrees."""

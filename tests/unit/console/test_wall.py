@@ -11,12 +11,12 @@ from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS, by_label, card_changes, count_groups, label_key, label_names
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
-from matchpod.core.views.attention import Attention, Urgency, urgency_of
+from matchpod.core.views.attention import Attention, Urgency
 from matchpod.core.views.marks import Marks
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
-from matchpod.service.reading.wall import WallMatch, merge_causes
+from matchpod.service.reading.wall import REGIONAL, WallMatch, merge_causes
 
 KEYS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
@@ -96,7 +96,7 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
     for number in range(draw(st.integers(0, 12))):
         attention = sorted(draw(st.lists(REASONS, max_size=3)), key=lambda reason: -reason.urgency)
         phase, waiting_for = draw(st.sampled_from(PublicPhase)), draw(st.none() | st.sampled_from(WaitingFor))
-        group = group_of_open(phase, waiting_for, urgency_of(attention))
+        group = group_of_open(phase, waiting_for)
         found.append(
             WallMatch(
                 server_id=f"srv_{number}",
@@ -113,6 +113,7 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
                 progress=MatchProgress(phase=phase, waiting_for=waiting_for),
                 is_followed=True,
                 attention=tuple(attention),
+                claim=None,
                 group=group,
             )
         )
@@ -120,22 +121,20 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
 
 
 @given(open_matches())
-def test_counters_add_up_to_the_matches_and_flagged_cards_are_those_that_need_attention(
+def test_counters_add_up_to_the_matches_and_flagged_ones_are_those_that_need_attention(
     opened: list[WallMatch],
 ) -> None:
-    calm, alerts = merge_causes(opened)
+    calm = merge_causes(opened)
     counters = count_groups(calm)
     assert [one.group for one in counters] == list(WallGroup)
     assert sum(one.count for one in counters) == len(calm) == len(opened)
-    flagged = [one for one in calm if b'class="reasons"' in fragment(PARTS, "card", one)]
-    assert len(flagged) == counters[0].count
-    assert all(one.group is WallGroup.ATTENTION for one in flagged)
-    # No reason is lost: it is on its card, or in the alert of its region.
-    merged = {(one.region, one.kind) for one in alerts}
+    for one in calm:
+        for kind in ("card", "line"):
+            shown = fragment(PARTS, kind, one)
+            assert (b" data-reason=" in shown) == (b" data-urgent" in shown) == one.needs_attention
+    # No reason is lost, except what is the cause of a whole region.
     for before, after in zip(opened, calm, strict=True):
-        gone = {(before.region, reason.kind) for reason in before.attention if reason not in after.attention}
-        assert gone <= merged
-    assert all(alert.count >= 1 for alert in alerts)
+        assert {reason.kind for reason in before.attention if reason not in after.attention} <= REGIONAL.keys()
 
 
 # --- labels ---------------------------------------------------------------------------------------------------------
@@ -158,6 +157,7 @@ def labeled(*labels: dict[str, str]) -> list[WallMatch]:
             progress=MatchProgress(phase=PublicPhase.LIVE),
             is_followed=True,
             attention=(),
+            claim=None,
             group=WallGroup.IN_PLAY,
             marks=Marks(labels=given),
         )

@@ -317,7 +317,7 @@ class AgonesFleet:
         )
 
     async def _known_reason(self, server_id: str, ref: ServerRef) -> str | None:
-        """Return why the server is gone; None if it is not, or if that is not known."""
+        """Return why the server is gone; None if it is not, or if that is unknown."""
         try:
             return await self._read_known_reason(server_id, ref)
         except api_errors.KubernetesError as exc:
@@ -349,7 +349,7 @@ class AgonesFleet:
         return gone_reason(server)
 
     async def _read_server(self, ref: ServerRef) -> AgonesServer | None:
-        """Return a server; None if there is none, or another one has its name."""
+        """Return a server; None if it does not exist, or if another server has its name."""
         try:
             server = await self._client.server(ref.name)
         except api_errors.ApiNotFoundError as exc:
@@ -418,7 +418,7 @@ class AgonesFleet:
         return [f"The account of the service lacks the right to {right}." for right in missing]
 
     async def _has_fleet(self) -> bool:
-        """False if there is no such Fleet, or if we may not read it."""
+        """False if the Fleet does not exist or may not be read."""
         try:
             await self._client.fleet(self._options.fleet)
         except (api_errors.ApiNotFoundError, api_errors.ApiForbiddenError):

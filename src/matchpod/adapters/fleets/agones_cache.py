@@ -1,4 +1,4 @@
-"""Keep the game servers that a watch has seen, and tell those who wait for one that it is gone."""
+"""Keep the game servers that a watch has seen, and notify the matches that wait until a server is gone."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ServerCache:
         return self._watch_fault or self._fleet_fault or self._secret_fault
 
     def capacity(self) -> Capacity:
-        """Count the servers that are not on their way out."""
+        """Count the servers that are not being deleted."""
         usable = [server for server in self._servers.values() if gone_reason(server) is None]
         return Capacity(ready=sum(map(is_ready, usable)), allocated=sum(map(is_allocated, usable)), total=len(usable))
 

@@ -1,4 +1,4 @@
-"""Say in one sentence why a call to the cluster failed, for operators."""
+"""Explain to operators in one sentence why a call to the cluster failed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fleet_sentence(error: api_errors.KubernetesError, fleet: str, namespace: str
 
 
 def is_missing(error: api_errors.KubernetesError) -> bool:
-    """True if the cluster knows the kind of object, but has none of this name."""
+    """True if the cluster knows the kind of object, but no object of this name."""
     return isinstance(error, api_errors.ApiNotFoundError) and not error.is_missing_api
 
 

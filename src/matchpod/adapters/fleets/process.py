@@ -55,7 +55,7 @@ POLL_S = 0.05
 """How often a starting or stopping process is checked."""
 
 UNRECORDED_S = 1.0
-"""How often the record of a server is looked for while there is none, or it cannot be read."""
+"""How often the record of a server is checked while it is missing or cannot be read."""
 
 CONNECT_S = 1.0
 """Time limit for one connection attempt to a starting server."""
@@ -117,7 +117,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     cfg_folder: Path | None = None
     """The folder of the game for a `.cfg` file with the secrets of each server."""
     instances: InstanceOptions | None = None
-    """How to make a folder of its own for each server; None if all run in the same one."""
+    """How to make a separate folder for each server; None if all run in the same folder."""
     tv_ports: tuple[int, ...] = ()
     """The ports of GOTV, in the order of the ports."""
     steam_tokens: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     def replace_servers(self, servers: Sequence[StaticServer]) -> None:
-        """Use another list from now on; the matches on servers that are not in it go on."""
+        """Replace the list; matches on servers that are no longer listed go on."""
         listed = _by_address(servers)
         known = {**self._leaving, **self._servers}
         self._leaving = {address: login for address, login in known.items() if address not in listed}
@@ -108,7 +108,7 @@ class StaticFleet(FixedSlots):
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
         """Return the server of this slot; SlotInUseError if another installation uses it.
 
-        So too if another match of this one does: the server may be listed twice, by its name and by its IP.
+        The same if another match of this installation does: the server may be listed twice, by its name and by its IP.
         """
         server = self.waiting_server(order.slot)
         if server is None:

@@ -32,7 +32,7 @@ class MalformedAnswerError(KubernetesError):
 
 
 class ApiError(KubernetesError):
-    """The API answered with an error; `reason` is its own word for it, empty if it was plain text.
+    """The API answered with an error; `reason` is its code, empty if it was plain text.
 
     `retry_after_s`: how long a busy server asks its clients to wait; None if it does not.
     """
@@ -67,7 +67,7 @@ class ApiNotFoundError(RejectedError):
 
 
 class ConflictError(RejectedError):
-    """409: the object changed, or is not the one that was meant."""
+    """409: the object changed, or is another object of this name."""
 
 
 class ApiGoneError(RejectedError):

@@ -1,4 +1,4 @@
-"""How a cluster is reached, and by which credentials: values, and those of the pod that the service runs in."""
+"""How to reach a cluster, and with which credentials: explicit ones, or those of the service's pod."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """How we prove who we are: at most one kind of token, and perhaps a client certificate."""
+    """Our credentials: at most one kind of token, and perhaps a client certificate."""
 
     token: str | None = None
     token_file: Path | None = None
@@ -70,7 +70,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     account: UserAccount
     namespace: str = DEFAULT_NAMESPACE
     authority: PemSource | None = None
-    """The certificates that may sign that of the server; None for those of the system."""
+    """The authorities of the server's certificate; None for those of the system."""
     skips_verification: bool = False
     tls_server_name: str | None = None
     proxy_url: str | None = None

@@ -1,4 +1,4 @@
-"""What is measured of the calls to a cluster."""
+"""Measurements of the calls to a cluster."""
 
 from __future__ import annotations
 

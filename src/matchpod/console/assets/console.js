@@ -1,6 +1,6 @@
 "use strict";
-// Times in the reader's time zone, counters that run, copy buttons, search on the page, alarms in title and sound.
-// Everything else is done by the server; pages can be read without this file. Functions with a `root` also prepare fragments before they are shown.
+// Times in the reader's time zone, counters that run, copy buttons. Everything else is done by the server; pages can be
+// read without this file. Functions with a `root` also prepare fragments before they are shown.
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -16,7 +16,7 @@
     return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
   }
 
-  let live = null, isSending = false, isTyped = false;
+  let live = null, wall = null, isSending = false, isTyped = false;
 
   function prepare(root) {
     for (const time of root.querySelectorAll("time.local:not([data-done])")) {
@@ -28,8 +28,6 @@
       time.dataset.done = "1";
     }
     for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;
-    const label = document.getElementById("sound-label");
-    if (label) label.hidden = false;
   }
 
   function openNext() {
@@ -45,97 +43,6 @@
     const now = live.now();
     for (const counter of root.querySelectorAll("time[data-since]")) show(counter, duration(now - counter.dataset.since));
     for (const counter of root.querySelectorAll("time[data-until]")) show(counter, duration(counter.dataset.until - now));
-  }
-
-  // The search is kept in the address, so that a reload or a link shows the same.
-  function keepSearch(field) {
-    const address = new URL(location.href);
-    if (field.value.trim()) address.searchParams.set(field.name, field.value);
-    else address.searchParams.delete(field.name);
-    history.replaceState(history.state, "", address);
-  }
-
-  function filter(root) {
-    const field = document.querySelector("[data-filter]");
-    if (!field) return;
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const one of root.querySelectorAll("[data-text]")) {
-      const text = one.dataset.text.toLowerCase();
-      one.hidden = !words.every((word) => text.includes(word));
-    }
-  }
-
-  // Buttons for a whole group take those of its matches that the search shows, and say how many.
-  function acknowledgeShown() {
-    const isSearched = Boolean(document.querySelector("[data-filter]")?.value.trim());
-    for (const form of document.querySelectorAll("form[data-every]")) {
-      const isShown = (id) => document.getElementById(`card-${id}`)?.hidden === false;
-      const shown = form.dataset.every.split(" ").filter(isShown), button = form.querySelector("button");
-      form.elements.servers.value = shown.join(" ");
-      form.hidden = !shown.length;
-      show(button, isSearched ? `Acknowledge ${shown.length} shown` : `Acknowledge all ${shown.length}`);
-      button.setAttribute("aria-label", `${button.textContent} that are ${form.dataset.name}`);
-    }
-    const older = document.getElementById("older");
-    if (older) older.hidden = isSearched;  // they are not searched
-  }
-
-  const title = document.title;
-  let known = null;
-
-  function alarm() {
-    const mark = document.querySelector("[data-attention]");
-    if (!mark) return;
-    const count = Number(mark.dataset.attention);
-    document.title = count ? `(${count}) ${title}` : title;
-    const reasons = [...document.querySelectorAll("[data-reason]")];
-    const added = known && reasons.filter((reason) => !known.has(reason.dataset.reason));
-    if (added?.length) {
-      const names = added.map((reason) => (reason.closest("article") ?? reason).querySelector("a").textContent);
-      document.getElementById("announcement").textContent = `${mark.textContent}: ${names.slice(0, 3).join(", ")}`;
-      beep();
-    }
-    known = new Set(reasons.map((reason) => reason.dataset.reason));
-  }
-
-  // Browsers allow sound only after a click or a key on the page: until then a remembered wish is said to be waiting.
-  let audio = null;
-
-  function allowSound() {
-    const isWanted = document.getElementById("sound").checked, hint = document.getElementById("sound-hint");
-    hint.hidden = true;
-    if (!isWanted) return;
-    audio ??= new AudioContext();
-    setTimeout(() => { hint.hidden = audio.isAllowed || !document.getElementById("sound").checked; }, 500);
-    audio.resume().then(() => {
-      audio.isAllowed = true;
-      hint.hidden = true;
-      audio.suspend();  // it costs CPU time while it runs
-    });
-  }
-
-  async function beep() {
-    if (!audio?.isAllowed || !document.getElementById("sound").checked) return;
-    await audio.resume();
-    const tone = audio.createOscillator(), volume = audio.createGain();
-    volume.gain.value = 0.1;
-    tone.connect(volume).connect(audio.destination);
-    tone.onended = () => audio.suspend();
-    tone.start();
-    tone.stop(audio.currentTime + 0.25);
-  }
-
-  function rememberSound() {
-    const sound = document.getElementById("sound");
-    if (!sound) return;
-    sound.checked = localStorage.getItem("sound") === "on";
-    allowSound();
-    sound.addEventListener("change", () => {
-      localStorage.setItem("sound", sound.checked ? "on" : "off");
-      allowSound();
-    });
-    const use = () => { if (audio && !audio.isAllowed) audio.resume(); };
-    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, use);
   }
 
   function feedFilter(root) {
@@ -158,14 +65,14 @@
     }
   }
 
-  function dress(root) { prepare(root); formParts(root); run(root); filter(root); feedFilter(root); }
+  function dress(root) { prepare(root); formParts(root); run(root); feedFilter(root); wall?.dress(root); }
 
-  function updated() { openNext(); shortenLists(); acknowledgeShown(); alarm(); }
+  function updated() { openNext(); shortenLists(); wall?.updated(); }
 
   // A confirmation gets the focus when it opens; Escape closes it and gives the focus back.
   function confirmations() {
     document.addEventListener("toggle", ({ target }) => {
-      if (target.open && target.matches("details.action")) target.querySelector("form").focus();
+      if (target.open && target.matches("details.action")) target.querySelector("form, [role=group]").focus();
     }, true);
     document.addEventListener("keydown", (event) => {
       const opened = event.key === "Escape" && document.querySelector("details.action[open]");
@@ -178,18 +85,14 @@
   document.addEventListener("DOMContentLoaded", () => {
     const isInUse = () => isSending || isTyped || document.querySelector(".secret, .notice [data-copy]");  // shown once
     live = new LivePage({ prepare: dress, updated, isInUse });
+    if (typeof WallPage !== "undefined") wall = new WallPage(live);
     dress(document);
     updated();
-    rememberSound();
     confirmations();
     setInterval(() => run(document), 1000);
     document.addEventListener("submit", () => { isSending = true; });
     document.addEventListener("input", (event) => {
-      if (event.target.matches("[data-filter]")) {
-        filter(document);
-        acknowledgeShown();
-        keepSearch(event.target);
-      } else if (event.target.form?.method === "post") isTyped = true;
+      if (event.target.form?.method === "post") isTyped = true;
     });
     document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(document); });
     document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(document); });

@@ -64,6 +64,7 @@
     if (!field.value || Number.isNaN(at.valueOf())) return;
     const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
     if (toTime(day, field) !== at.toISOString()) return;
+    field.value = "";  // a time is no value of a field for days
     field.type = "date";
     field.value = day;
   }

@@ -1,10 +1,11 @@
 "use strict";
 // Keeps a page as the service shows it: follows its stream while the page is visible, says when the connection is lost,
-// keeps the clock of the service, and leads to the log-in when the session has ended. A page with alarms also follows
-// while it is hidden, if it shares the stream of all tabs.
+// keeps the clock of the service, and leads to the log-in when the session has ended. One page with alarms also follows
+// while it is hidden.
 
 const REPEAT_MS = 10_000;
 const WORKER_SILENT_MS = 20_000;  // longer than the stream itself waits
+const ALARMS_MS = 1_000;          // by then another tab has the alarms
 
 class LivePage {
   constructor({ prepare, updated, isInUse }) {
@@ -31,8 +32,32 @@ class LivePage {
   now() { return Date.now() + this.offsetMs; }
 
   visibilityChanged() {
-    if (document.visibilityState === "hidden" && !(this.hasAlarms && this.connected().isShared)) this.leave();
-    else if (!this.isFollowing) this.follow();
+    if (document.visibilityState === "hidden") {
+      if (this.hasAlarms) this.keepAlarms();
+      else this.leave();
+      return;
+    }
+    this.waiting?.abort();
+    this.endAlarms?.();
+    this.waiting = this.endAlarms = null;
+    if (!this.isFollowing) this.follow();
+  }
+
+  // Of all hidden tabs with alarms, one follows: it has the lock. Another takes over when it is shown or closed.
+  keepAlarms() {
+    if (this.waiting) return;
+    if (!navigator.locks) {  // not on a page without TLS
+      if (!this.connected().isShared) this.leave();
+      return;
+    }
+    const { signal } = this.waiting = new AbortController();
+    const late = setTimeout(() => this.leave(), ALARMS_MS);
+    signal.addEventListener("abort", () => clearTimeout(late));
+    navigator.locks.request("matchpod-alarms", { signal }, () => {
+      clearTimeout(late);
+      if (!this.isFollowing) this.follow();
+      return new Promise((end) => { this.endAlarms = end; });
+    }).catch(() => {});  // it is shown again
   }
 
   connected() {

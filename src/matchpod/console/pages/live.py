@@ -1,29 +1,47 @@
-"""Live: all open matches, and those that ended without a result; what needs attention comes first."""
+"""Live: all open matches, and those that ended lately or failed; what needs attention is in a strip above them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
+from urllib.parse import parse_qsl, urlencode
 
 from matchpod.console.filters import storable
+from matchpod.console.notices import ACKNOWLEDGED
 from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
-from matchpod.console.wall import Wall
-from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
+from matchpod.console.wall import Wall, WallView
+from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError, NotFoundError
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.text_rules import label_name_fault
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.identity.principals import Scope
-from matchpod.service.reading.wall import KEPT, MAX_ENDED
+from matchpod.service.reading.wall import MAX_ENDED
 from matchpod.web.http.responses import Response
 
-NAME: Final = "wall"
-"""The name of the wall in streams; grouped by a label, its name follows after a slash."""
+NAMES: Final = {"table": WallView.TABLE, "wall": WallView.CARDS}
+"""The names of the wall in streams by how it is drawn; grouped by a label, its name follows after a slash. Pages of
+earlier versions have cards and follow `wall`.
+"""
 
 PATH: Final = "/console"
+FILTERS: Final = ("view", "group", "state", "region", "label", "search", "screen")
+"""The parameters of the page. Its script applies those that choose matches, here and to what comes later."""
+MUTED: Final = (
+    ("call", "a player asked for an admin"),
+    ("gone", "a player is gone"),
+    ("roster", "players are missing before play"),
+    ("silence", "nothing is heard from a server"),
+    ("pause", "a long pause"),
+    ("failed", "a match failed"),
+    ("pending", "matches wait for a free server"),
+    ("tries", "a server did not start at the first try"),
+)
+"""The kinds of reasons that a person can mute, in words."""
 MAX_SEARCH: Final = 300
 """Characters of a search; an external id has at most 255."""
 _TIME: Final = re.compile(r"[0-9]{1,15}")
@@ -35,35 +53,81 @@ async def wall(visit: Visit) -> Response:
         return redirect("/console/operator")
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
-    group = visit.query().get("group", "")
-    broadcast = await broadcast_of(visit, "" if label_name_fault(group) else group)
-    shown = broadcast.subject
-    # The page's script hides what does not fit, here and in what comes later.
-    search = storable(visit.query().get("search", ""))[:MAX_SEARCH]
-    return visit.page("live.html", wall=shown, name=broadcast.name, position=broadcast.position, search=search)
+    query = visit.query()
+    group, view = query.get("group", ""), query.get("view", "")
+    name = _name("" if label_name_fault(group) else group, WallView.CARDS if view == WallView.CARDS else WallView.TABLE)
+    broadcast = await broadcast_of(visit, name)
+    return visit.page(
+        "live.html",
+        wall=broadcast.subject,
+        name=broadcast.name,
+        position=broadcast.position,
+        search=storable(query.get("search", ""))[:MAX_SEARCH],
+        is_full=query.get("screen") == "full",
+        muted=MUTED,
+    )
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Take matches that ended without a result off the wall: those on `servers`, or older ones of a group."""
+    """Take matches that failed off the wall: those on `servers`, or all that ended before a time."""
     given, service = await visit.form(), visit.deps.acknowledgements
+    if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # of a page of an earlier version
+        raise InvalidParamsError("Only matches that failed are acknowledged.")
     if "ended_before" in given:
-        group, before = given.get("group", ""), given["ended_before"]
-        if group not in KEPT or not _TIME.fullmatch(before):
-            raise InvalidParamsError("group must be failed or canceled, and ended_before a time in ms.")
-        await service.acknowledge_older(visit.principal, int(before), is_by_hand=KEPT[WallGroup(group)])
+        done = await service.acknowledge_older(visit.principal, _time(given["ended_before"], "ended_before"))
     else:
         server_ids = given.get("servers", "").split()
         if len(server_ids) > MAX_ENDED or not all(map(read_server_id, server_ids)):
             raise InvalidParamsError(f"servers must be the ids of at most {MAX_ENDED} servers.")
-        await service.acknowledge(visit.principal, server_ids)
-    with suppress(MatchpodError):  # it is done; the wall follows within a second
-        await (await broadcast_of(visit)).refresh()
-    group = given.get("grouped_by", "")
-    return visit.done(PATH if label_name_fault(group) else f"{PATH}?group={group}", "acknowledged")
+        done = await service.acknowledge(visit.principal, server_ids)
+    return await _back(visit, given, ACKNOWLEDGED, number=done.at_ms if done.count else 0)
 
 
-async def broadcast_of(visit: Visit, grouped_by: str = "") -> Broadcast:
-    """Return the broadcast of the wall, by default grouped by the state of matches, else by a label."""
+async def undo(visit: Visit) -> Response:
+    """Undo what this person has just acknowledged."""
+    given = await visit.form()
+    await visit.deps.acknowledgements.undo(visit.principal, _time(given.get("at", ""), "at"))
+    return await _back(visit, given, "acknowledgement-undone")
+
+
+async def claim(visit: Visit) -> Response:
+    """Say who takes care of a match."""
+    given = await visit.form()
+    name, note = given.get("name", "").strip(), given.get("note", "").strip()
+    await visit.deps.claims.claim(visit.principal, visit.call.params[0], name=name, note=note)
+    return await _back(visit, given, "claimed")
+
+
+async def release_claim(visit: Visit) -> Response:
+    """End the claim on a match."""
+    await visit.deps.claims.release(visit.principal, visit.call.params[0])
+    return await _back(visit, await visit.form(), "claim-released")
+
+
+async def broadcast_of(visit: Visit, name: str) -> Broadcast:
+    """Return the broadcast of a wall by its name in streams; NotFoundError if there is none."""
+    kind, _, grouped_by = name.partition("/")
+    if kind not in NAMES or (grouped_by and label_name_fault(grouped_by)):
+        raise NotFoundError("There is no such page.")
     org_id = visit.principal.org_id
-    name = f"{NAME}/{grouped_by}" if grouped_by else NAME
-    return await visit.deps.broadcasts.find(name, org_id, partial(Wall, visit.deps.overview, org_id, grouped_by))
+    create = partial(Wall, visit.deps.overview, org_id, grouped_by, view=NAMES[kind])
+    return await visit.deps.broadcasts.find(name, org_id, create)
+
+
+def _name(grouped_by: str, view: WallView) -> str:
+    kind = next(kind for kind, drawn in NAMES.items() if drawn is view)
+    return f"{kind}/{grouped_by}" if grouped_by else kind
+
+
+def _time(text: str, field: str) -> int:
+    if not _TIME.fullmatch(text):
+        raise InvalidParamsError(f"{field} must be a time in ms.")
+    return int(text)
+
+
+async def _back(visit: Visit, given: Mapping[str, str], notice: str, number: int = 0) -> Response:
+    """Return to the wall as it was, which the form says in `back`; what was done is on it already."""
+    before = {name: value for name, value in parse_qsl(given.get("back", "").removeprefix("?")) if name in FILTERS}
+    with suppress(MatchpodError):  # it is done; the walls follow within a second
+        await visit.deps.broadcasts.refresh(visit.principal.org_id, NAMES)
+    return visit.done(f"{PATH}?{urlencode(before)}" if before else PATH, notice, number=number)

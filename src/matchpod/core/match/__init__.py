@@ -1,1 +1,1 @@
-"""What a match does: its phases, its players, its maps, and what the service does about them."""
+"""The rules of a match: its phases, its players, its maps, and the effects that follow."""

@@ -58,7 +58,7 @@ class ActionState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True if the state does not change any more."""
+        """True if the state is final."""
         return self in (ActionState.DONE, ActionState.FAILED)
 
     @property
@@ -68,7 +68,7 @@ class ActionState(StrEnum):
 
 
 class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What a person asked for; only the fields of its type are set. `by` is the person at the platform."""
+    """A requested action; only the fields of its type are set. `by` is the person at the platform."""
 
     id: str
     type: ActionType
@@ -107,7 +107,7 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ActionRecord(msgspec.Struct, kw_only=True):
-    """An action of a match, and what became of it; times are those of the match's timeouts."""
+    """An action of a match and its state; times are those of the match's timeouts."""
 
     action: ActionRequest
     requested_ms: int
@@ -199,7 +199,7 @@ class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
     needs_teams: bool = False
     needs_roster: bool = False
     is_single: bool = False
-    """True if a second one has to wait until the first has ended."""
+    """True if a second action of this type has to wait until the first has ended."""
 
 
 _WARMUP, _STARTING, _LIVE, _BETWEEN, _ = MatchPhase
@@ -318,5 +318,5 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
 
 
 def label_of(action: str) -> str:
-    """Return what an action is called; its name in the API if only a later version knows it."""
+    """Return the name of an action for people; its name in the API if only a later version knows it."""
     return ACTIONS[ActionType(action)].label if action in set(ActionType) else action

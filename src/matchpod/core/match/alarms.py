@@ -1,4 +1,4 @@
-"""Tell when a match acts by itself: which alarms are set, and when each is due. `match` says what they do."""
+"""Determine when a match acts by itself: which alarms are set, and when each is due. `match` says what they do."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Match(MatchActions, kw_only=True):
         return effects
 
     def request_action(self, action: ActionRequest, now_ms: int) -> list[Effect]:
-        """Begin an action that a person asked for; it fails at once if it is not possible any more."""
+        """Begin a requested action; it fails at once if it is no longer possible."""
         if action.id in self.actions:
             return []
         if (found := self.obstacle_to(action)) is not None:
@@ -208,7 +208,7 @@ class Match(MatchActions, kw_only=True):
         return self._cancel(CancelMatch(reason), now_ms)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Let play begin without those who are missing. No effects if no player is there, or no loaded map waits."""
+        """Let play begin without the missing players. No effects if no player is there, or no loaded map waits."""
         if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
             return []
         if not self._move(Trigger.START_ORDERED):

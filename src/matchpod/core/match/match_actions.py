@@ -76,7 +76,7 @@ class MatchActions(MatchAlarms, kw_only=True):
     # --- what is possible ------------------------------------------------------------------------------------------
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why no action of a type is possible now, whatever its fields are; None if one is."""
+        """Return why no action of this type is possible now, whatever its fields; None if it is possible."""
         rule = ACTIONS[action_type]
         if self.phase not in rule.phases:
             return _PHASES[self.phase]
@@ -201,7 +201,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         return record
 
     def _refuse_action(self, action: ActionRequest, why: str, now_ms: int) -> None:
-        """Record an action that is not possible any more: it was, when it was accepted."""
+        """Record an action that is no longer possible, although it was when it was accepted."""
         if len(self.actions) < MAX_ACTIONS:
             self._finish_action(self._add_action(action, now_ms), why)
         else:
@@ -261,7 +261,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 return self._is_carried_out(record)
 
     def _is_carried_out(self, record: ActionRecord) -> bool:
-        """True if the state of the match shows that an action is done; False for those that only an event shows."""
+        """True if the state of the match shows that an action is done; False for actions that only an event shows."""
         action, played = record.action, self.current_map
         match action.type:
             case ActionType.PAUSE:

@@ -113,7 +113,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def team_names(self) -> tuple[str | None, str | None]:
-        """The names of both teams as on the server; None for one that is not known."""
+        """The names of both teams as on the server; None for an unknown name."""
         return self.team1_name, self.team2_name
 
     @property
@@ -270,7 +270,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.has_timeout = False
 
     def _set_team_names(self, team1_name: str | None, team2_name: str | None) -> None:
-        """Set both names if at least one is given: those of two statements belong to different teams."""
+        """Set both names if at least one is given: names of two statements belong to different teams."""
         if team1_name or team2_name:
             self.team1_name, self.team2_name = team1_name, team2_name
 

@@ -65,7 +65,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str | None = None
     map_name: str | None = None
     labels: tuple[Label, ...] = ()
-    """Only those of matches with all of these."""
+    """Only those of matches with all of these labels."""
     from_ms: int | None = None
     before_ms: int | None = None
 

@@ -53,14 +53,14 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     words: tuple[str, ...] | None = None
-    """Only those that have a word that begins with each of these, which may be none; None without a search."""
+    """Only matches with words that begin with each of these; None without a search."""
     outcome: ListedOutcome | None = None
     status: ServerStatus | None = None
     phase: PublicPhase | None = None
     region: str | None = None
     external_match_id: str | None = None
     labels: tuple[Label, ...] = ()
-    """Only those with all of these."""
+    """Only matches with all of these labels."""
     from_ms: int | None = None
     before_ms: int | None = None
 

@@ -50,11 +50,11 @@ class CheckVerdict(StrEnum):
     FAULT = "fault"
     """Matches fail, or some kinds of matches do, or players cannot join."""
     UNKNOWN = "unknown"
-    """It could not be found out."""
+    """The answer is not known."""
 
 
 class CheckState(StrEnum):
-    """What became of the check of a server."""
+    """The result of the check of a server."""
 
     OK = "ok"
     FAULT = "fault"
@@ -108,7 +108,7 @@ def server_report(server: str, findings: Iterable[CheckFinding], *, build: int |
 
 
 def compare_builds(reports: Sequence[ServerReport]) -> tuple[ServerReport, ...]:
-    """Return the reports, with a fault for each server whose build is older than that of another one."""
+    """Return the reports, with a fault for each server whose build is older than another server's."""
     newest = max(reports, key=lambda report: report.build or 0, default=None)
     if newest is None or newest.build is None:
         return tuple(reports)

@@ -16,7 +16,7 @@ UNKNOWN_MS: Final = 180_000
 """How long a server must be unknown to this process, and have been running, before it is released."""
 
 MAX_UNKNOWN: Final = 3
-"""More unknown servers than this are no leftovers: something is wrong with the database."""
+"""More unknown servers than this are not leftovers: something is wrong with the database."""
 
 
 class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +33,9 @@ class KnownMatches(msgspec.Struct, frozen=True, kw_only=True):
 
     open: Collection[str]
     ended: Collection[str]
-    """Those of the running servers whose match has ended and was released."""
+    """Running servers whose match has ended and was released."""
     newest: str
-    """The newest id: a server with a newer one was started after this database was copied."""
+    """The newest id: a server with a newer id was started after this database was copied."""
     withheld: Mapping[str, bool] = {}
     """Servers that were withheld before, and whether their release is confirmed."""
 

@@ -123,7 +123,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.region == other.region or self.host == other.host
 
     def shifted(self, by_ms: int) -> Silence:
-        """Return the same silence by another clock."""
+        """Convert the silence to another clock."""
         return replace(self, since_ms=self.since_ms + by_ms)
 
 
@@ -142,7 +142,7 @@ def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
 
 
 def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
-    """Return the keys of those others that fell silent together with a server: on its host or in its region."""
+    """Return the keys of the servers that fell silent together with a server: on its host or in its region."""
     return [
         key
         for key, other in others.items()
@@ -162,7 +162,7 @@ def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]
 
 
 def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_together: bool) -> str | None:
-    """Say in two sentences what is observed of the silent servers of a region; None if there are none.
+    """Describe in two sentences what is observed of the silent servers of a region; None if there are none.
 
     `is_together`: some of them fell silent together with others.
     """

@@ -33,7 +33,7 @@ MIN_KILLS = 20_000
 """Kills and deaths that are kept of a map at least, whatever its settings are."""
 
 FLOOD_FACTOR = 10
-"""A map with this many times as many kills as it may have is no match: its server floods the log."""
+"""A map with this many times the allowed kills is not a match: its server floods the log."""
 
 
 class RoundPhase(StrEnum):
@@ -69,7 +69,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     max_kills: int = MIN_KILLS
     """How many kills and deaths are kept one by one."""
     kills: int = 0
-    """How many there were, also those that are not kept."""
+    """How many there were, including those that are not kept."""
     rows: int = 0
     """The rows of all rounds but the open one, also those that are not kept."""
     is_flooded: bool = False

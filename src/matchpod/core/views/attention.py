@@ -15,6 +15,8 @@ from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
+RECONNECT_MS: Final = 20_000
+"""How long a player may be away from a live map: most reconnect by then."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
@@ -23,6 +25,8 @@ CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
 """Kinds whose cause is usually the region of the match."""
+SEVERAL_TRIES: Final = 2
+"""From how many matches of a region on a second try is taken for a fault of the region."""
 LEADS: Final = "leads"
 """Detections of the anti-cheat."""
 
@@ -92,6 +96,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     phase: PublicPhase
     missing: int = 0
     """Listed players who are not on the server."""
+    left_ms: tuple[int, ...] = ()
+    """When those of them left of whom that is known."""
     is_loading: bool = False
     """True if all of them are, but one has not entered."""
     join_until_ms: int | None = None
@@ -143,9 +149,16 @@ def _silence(now: Situation) -> Attention | None:
 
 
 def _gone(now: Situation) -> Attention | None:
-    if now.phase is not PublicPhase.LIVE or not now.missing:
+    if now.phase is not PublicPhase.LIVE:
         return None
-    return Attention(urgency=Urgency.NOW, kind="gone", text=f"{_players(now.missing)} gone during a live map")
+    gone_ms = [left_ms for left_ms in now.left_ms if _is_past(now, left_ms, RECONNECT_MS)]
+    unknown = now.missing - len(now.left_ms)
+    if not gone_ms and not unknown:
+        return None
+    players = _players(len(gone_ms) + unknown)
+    if unknown:  # one has never joined
+        return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} missing on a live map")
+    return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} gone for", since_ms=min(gone_ms))
 
 
 def _call(now: Situation) -> Attention | None:

@@ -1,4 +1,4 @@
-"""Describe where a match stands: its phase, who is there, what it waits for, and which sides the teams play."""
+"""Describe the progress of a match: its phase, who is there, what it waits for, and which sides the teams play."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _ALARMS: Final = {
     Alarm.TIME_UP: WaitingFor.TIME_LIMIT,
     Alarm.SERIES_OVER: WaitingFor.FINAL_SCORE,
 }
-"""Alarms that callers see, next to the time to join. The others only repeat a request, or end a match that nothing
+"""Alarms that callers see, besides the time to join. The others only repeat a request, or end a match that nothing
 else ended."""
 
 _PHASES: Final = {

@@ -168,7 +168,7 @@ class StoredDamagePair(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class StoredRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is shown of a stored round of any version; what a version did not store is None or empty."""
+    """A stored round of any version; what a version did not store is None or empty."""
 
     number: int
     complete: bool = True

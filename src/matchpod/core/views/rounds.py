@@ -107,7 +107,7 @@ class _Builder:
         return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
     def _has_kept_items(self, record: RoundRecord, line_up: Sequence[PlayerId]) -> bool:
-        """False if all these players lost what they had: in a new half, and if all were out at the end of a round."""
+        """False if all these players lost their equipment: in a new half, and if all were out at the end of a round."""
         last = self._last
         if last is None or last.number != record.number - 1:
             return record.number > 1

@@ -1,4 +1,4 @@
-"""Say which map of a match is loaded or loading, and how all its maps stand.
+"""Determine which map of a match is loaded or loading, and the state of all its maps.
 
 It is the first map that is not over; once all are over, the last one. So between maps it is the next map, with no score
 yet. Every view of a match uses this: the live view, the card, lists and the organization's stream.
@@ -60,7 +60,7 @@ def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
 
 
 def series_score_of(match: MatchState) -> SeriesScore | None:
-    """Return the maps won by each team; None if the match is no series."""
+    """Return the maps won by each team; None if the match is not a series."""
     return SeriesScore(*match.series_score) if match.settings.match_type.has_series else None
 
 

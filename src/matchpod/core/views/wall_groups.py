@@ -1,4 +1,7 @@
-"""Sort the matches on the wall into groups. Each match is in exactly one, so the counters add up to the cards."""
+"""Sort the matches on the wall into groups. Each match is in exactly one, so the counters add up to the matches.
+
+Whether a match needs attention is no group: it is found at once beside the others, and stays where it is.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,12 @@ from enum import StrEnum
 from typing import Final
 
 from matchpod.core.effects import BY_HAND, CancelReason
-from matchpod.core.views.attention import Urgency
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 
 
 class WallGroup(StrEnum):
     """The groups, in the order of the wall."""
 
-    ATTENTION = "attention"
-    """Open matches that need a person now or soon, in any phase."""
-    FAILED = "failed"
-    """Ended without a result, and not because a person wanted it."""
     IN_PLAY = "in_play"
     WAITING = "waiting"
     """Waiting for players to join."""
@@ -24,8 +22,10 @@ class WallGroup(StrEnum):
     """A server is being started."""
     QUEUED = "queued"
     """Waiting for a free server."""
+    FAILED = "failed"
+    """Ended without a result, and not because a person wanted it."""
     CANCELED = "canceled"
-    """Canceled by a person or a program of the organization, or by an operator."""
+    """Canceled a short time ago by a person or a program of the organization, or by an operator."""
     FINISHED = "finished"
     """Ended with a result a short time ago."""
 
@@ -33,10 +33,8 @@ class WallGroup(StrEnum):
 _ORDER: Final = {group: number for number, group in enumerate(WallGroup)}
 
 
-def group_of_open(phase: PublicPhase, waiting_for: WaitingFor | None, urgency: int) -> WallGroup:
-    """Return the group of a match that has not ended; `urgency` is 0 if there is no reason to look at it."""
-    if urgency >= Urgency.SOON:
-        return WallGroup.ATTENTION
+def group_of_open(phase: PublicPhase, waiting_for: WaitingFor | None) -> WallGroup:
+    """Return the group of a match that has not ended."""
     if phase is PublicPhase.ALLOCATING:
         return WallGroup.QUEUED if waiting_for is WaitingFor.FREE_SERVER else WallGroup.STARTING
     return WallGroup.WAITING if phase is PublicPhase.WAITING_FOR_PLAYERS else WallGroup.IN_PLAY

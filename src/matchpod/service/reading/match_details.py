@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.iso_dates import read_date
 from matchpod.core.match.series import maps_won
 from matchpod.core.model import GameSettings, Winner
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
@@ -18,7 +19,8 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
-from matchpod.core.views.progress import WaitingFor
+from matchpod.core.views.progress import PlayerState, PublicPhase, WaitingFor
+from matchpod.core.views.wall_groups import WallGroup, group_of_ended
 from matchpod.ports import Clock, Database
 from matchpod.service.access.actor_names import actor_names
 from matchpod.service.availability import unavailable_on_outage
@@ -95,8 +97,8 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def is_unacknowledged(self) -> bool:
-        """True if it ended without a result, and is not acknowledged."""
-        return self.has_ended and self.reason is not None and self.acknowledged is None
+        """True if it failed and is not acknowledged."""
+        return self.has_ended and self.acknowledged is None and group_of_ended(self.reason) is WallGroup.FAILED
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,6 +243,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         now_ms=now_ms,
         phase=progress.phase,
         missing=progress.missing,
+        left_ms=_left_ms(progress) if progress.phase is PublicPhase.LIVE else (),
         is_loading=is_joining and bool(progress.roster) and not progress.missing,
         join_until_ms=progress.until_ms if is_joining else None,
         silent_ms=silent_ms,
@@ -252,6 +255,12 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         lost_rounds=progress.lost_rounds,
         detections=progress.detections,
     )
+
+
+def _left_ms(progress: MatchProgress) -> tuple[int, ...]:
+    """When those players left who are not on the server, as far as that is known."""
+    away = (one.since for one in progress.roster if one.state is not PlayerState.CONNECTED and one.since is not None)
+    return tuple(left.from_ms for left in map(read_date, away) if left is not None)
 
 
 async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None:

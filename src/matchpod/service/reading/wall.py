@@ -1,5 +1,5 @@
-"""Show the matches of an organization at once: the open ones, those that ended without a result until they
-are acknowledged, and those that finished lately. Those that need attention come first.
+"""Show the matches of an organization at once: the open ones, those that failed until they are acknowledged,
+and those that finished or were canceled lately. Each says whether it needs attention.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from msgspec.structs import asdict, replace
 from matchpod.core.model import MatchType
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.attention import PENDING, TRIES, Attention, attention_of, urgency_of
+from matchpod.core.views.attention import PENDING, SEVERAL_TRIES, TRIES, Attention, Urgency, attention_of, urgency_of
 from matchpod.core.views.match_progress import MatchProgress
-from matchpod.core.views.progress import WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
@@ -30,25 +29,30 @@ from matchpod.service.reading.match_head import MatchHead, StoredMaps, summarize
 from matchpod.service.reading.match_lists import MatchItem, read_items
 from matchpod.service.reading.server_lists import stored_maps
 from matchpod.service.reading.stored_progress import decoded_settings, listed_players, stored_progress
+from matchpod.service.regions.alerts import RegionAlert, RegionAlerts
 from matchpod.service.regions.regions import Regions, RegionView
-from matchpod.storage import callback_lists
-from matchpod.storage.acknowledgements import unacknowledged_ids
+from matchpod.storage import callback_lists, match_claims
+from matchpod.storage.acknowledgements import canceled_ids, unacknowledged_ids
+from matchpod.storage.match_claims import MatchClaim
 from matchpod.storage.match_lists import finished_ids, open_of, summaries_of
+from matchpod.storage.server_labels import progress_of
 from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000
-FINISHED_MS: Final = 10 * 60 * 1000
-"""How long a match with a result is shown."""
+ENDED_MS: Final = 10 * 60 * 1000
+"""How long a match is shown that finished, or that was canceled by hand."""
 MAX_ENDED: Final = 100
-"""Matches of each group that are shown; older ones without a result follow when these are acknowledged."""
+"""Matches of each group that are shown; older ones that failed follow when these are acknowledged."""
+CLAIMED_MS: Final = 12 * HOUR_MS
+"""How long a claim on a match counts: a claim that is older was forgotten."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
+PROGRESS_MS: Final = 48 * HOUR_MS
+"""How old the matches are at most whose progress groups show: an event of a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Matches of other replicas whose log is read here; of further matches only the row is shown."""
-KEPT: Final = {WallGroup.FAILED: False, WallGroup.CANCELED: True}
-"""The groups whose matches stay until they are acknowledged, and whether they were canceled by hand."""
-REGIONAL: Final = {PENDING: 1, TRIES: 2}
+REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
 """Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
 TURN: Final = 50
 """Matches that are summarized in one go, within a few milliseconds."""
@@ -68,12 +72,24 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
     """False if only the row of the match is known here: another replica follows its log."""
     attention: tuple[Attention, ...]
     """The most urgent first."""
+    claim: MatchClaim | None
+    """Who takes care of it."""
     group: WallGroup
 
     @property
     def urgency(self) -> int:
         """The highest urgency of all reasons; 0 if there is none."""
         return urgency_of(self.attention)
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.urgency >= Urgency.SOON
+
+    @property
+    def since_ms(self) -> int:
+        """Since when the match is where it stands, as far as that is known."""
+        in_play_ms = self.progress.paused_ms or self.progress.live_ms
+        return in_play_ms or self.running_at_ms or self.created_at_ms
 
 
 class EndedMatch(MatchItem, frozen=True, kw_only=True):
@@ -84,26 +100,20 @@ class EndedMatch(MatchItem, frozen=True, kw_only=True):
     """The SteamIDs of the listed players."""
     is_final: bool
     """False while its server is being released, which may still complete its maps."""
+    claim: MatchClaim | None = None
     group: WallGroup
 
     @property
-    def ended_ms(self) -> int:
+    def since_ms(self) -> int:
+        """When it ended."""
         return self.ended_at_ms or self.created_at_ms
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.group is WallGroup.FAILED
 
 
 WallCard = WallMatch | EndedMatch
-
-
-class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason to look at a region instead of the same reason at each of its matches."""
-
-    region: str
-    kind: str
-    """The kind of the attention."""
-    count: int
-    """The matches that it concerns."""
-    since_ms: int
-    """When the first of them was created."""
 
 
 class WallCards(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,8 +121,8 @@ class WallCards(msgspec.Struct, frozen=True, kw_only=True):
 
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
-    older: Mapping[WallGroup, int]
-    """Groups with more matches than are shown, and the time before which the hidden ones ended."""
+    older_ms: int | None
+    """Before which time those matches failed that are not shown; None if all are."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +144,7 @@ class Overview:
         regions: Regions,
         live: LocalMatches,
         remote: RemoteMatches,
+        alerts: RegionAlerts | None = None,
         max_ended: int = MAX_ENDED,
         max_remote: int = MAX_REMOTE,
     ) -> None:
@@ -142,29 +153,30 @@ class Overview:
         self._regions = regions
         self._live = live
         self._remote = remote
+        self._alerts = alerts or RegionAlerts(db=db, clock=clock, regions=regions)
         self._max_ended = max_ended
         self._max_remote = max_remote
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
         """All matches of the wall; those among `known`, by server id, that have ended are not read again."""
-        opened = await self._open(org_id)  # first, so that a match that ends meanwhile is not missed
         now_ms = self._clock.now_ms()
-        kept = {
-            group: await unacknowledged_ids(self._db, org_id, is_by_hand=is_by_hand, limit=self._max_ended + 1)
-            for group, is_by_hand in KEPT.items()
-        }
-        finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=self._max_ended)
-        ended = await self._ended([*(one for ids in kept.values() for one in ids[: self._max_ended]), *finished], known)
-        calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
-        every: list[WallCard] = [*calm, *ended.values()]
-        oldest = {
-            group: ended.get(ids[self._max_ended - 1]) for group, ids in kept.items() if len(ids) > self._max_ended
-        }
-        older = {group: one.ended_ms for group, one in oldest.items() if one is not None}  # None: pruned meanwhile
-        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older=older)
+        found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
+        claims = {one.server_id: one for one in found}
+        opened = await self._open(org_id, claims)  # before the others, so that none that ends meanwhile is missed
+        failed = await unacknowledged_ids(self._db, org_id, limit=self._max_ended + 1)
+        since_ms = now_ms - ENDED_MS
+        canceled = await canceled_ids(self._db, org_id, since_ms, limit=self._max_ended)
+        finished = await finished_ids(self._db, org_id, since_ms, limit=self._max_ended)
+        ended = await self._ended([*failed[: self._max_ended], *canceled, *finished], known)
+        calm = merge_causes([one for one in opened if one.server_id not in ended])
+        every: list[WallCard] = [*calm, *(_claimed(one, claims.get(one.server_id)) for one in ended.values())]
+        oldest = ended.get(failed[self._max_ended - 1]) if len(failed) > self._max_ended else None
+        older_ms = None if oldest is None else oldest.since_ms  # None: pruned meanwhile
+        alerts = await self._alerts.read(org_id)
+        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 
-    async def _open(self, org_id: str) -> list[WallMatch]:
+    async def _open(self, org_id: str, claims: Mapping[str, MatchClaim]) -> list[WallMatch]:
         rows = await open_of(self._db, org_id)
         now_ms = self._clock.now_ms()
         others = [row.id for row in rows if row.status is ServerStatus.RUNNING and self._live.get(row.id) is None]
@@ -172,7 +184,9 @@ class Overview:
         found = []
         for row in rows:
             progress = await self._progress(row, is_remote=row.id in followed)
-            found.append(self._match(row, progress, maps.get(row.id), now_ms))
+            match = self._match(row, progress, maps.get(row.id), now_ms)
+            claim = claims.get(row.id)
+            found.append(match if claim is None else replace(match, claim=claim))
             if len(found) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
         return found
@@ -199,6 +213,16 @@ class Overview:
             given_up=tuple(callback_item(row) for row in given_up),
             regions=tuple(await self._regions.views()),
         )
+
+    @unavailable_on_outage
+    async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """How many of the matches with each value of a label are over, and how many there are, of those created lately.
+
+        Those that were canceled by hand do not count.
+        """
+        since_ms = self._clock.now_ms() - PROGRESS_MS
+        found = await progress_of(self._db, org_id, name, values, since_ms=since_ms)
+        return dict.fromkeys(values, (0, 0)) | {one.value: (one.over, one.matches) for one in found}
 
     async def _progress(self, row: ServerRow, *, is_remote: bool) -> MatchProgress | None:
         is_known = is_remote or self._live.get(row.id) is not None
@@ -232,48 +256,35 @@ class Overview:
             progress=replace(shown, heard_ms=None),
             is_followed=live is not None or row.status is not ServerStatus.RUNNING,
             attention=attention,
-            group=group_of_open(shown.phase, shown.waiting_for, urgency_of(attention)),
+            claim=None,
+            group=group_of_open(shown.phase, shown.waiting_for),
         )
 
 
-def merge_causes(matches: Sequence[WallMatch]) -> tuple[list[WallMatch], tuple[RegionAlert, ...]]:
-    """Return the matches without the reasons that concern their whole region, and one alert for each of these."""
+def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
+    """Return the matches without the reasons that concern their whole region, which has an alert for them."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in matches:
         for reason in one.attention:
             if reason.kind in REGIONAL:
                 affected[one.region, reason.kind].add(one.server_id)
     found = {key for key, ids in affected.items() if len(ids) >= REGIONAL[key[1]]}
-    if not found:
-        return list(matches), ()
-    calm = [_without(one, found) for one in matches]
-    return calm, tuple(_alert(calm, *key, affected[key]) for key in sorted(found))
+    return [_without(one, found) for one in matches] if found else list(matches)
 
 
 def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
     kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
-    if kept == one.attention:
-        return one
-    group = group_of_open(one.phase, one.progress.waiting_for, urgency_of(kept))
-    return replace(one, attention=kept, group=group)
+    return one if kept == one.attention else replace(one, attention=kept)
 
 
-def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Collection[str]) -> RegionAlert:
-    # Of a region without a free server, all matches wait, also those that have just begun to.
-    concerned = [
-        one.created_at_ms
-        for one in matches
-        if one.server_id in server_ids
-        or (kind == PENDING and one.region == region and one.progress.waiting_for is WaitingFor.FREE_SERVER)
-    ]
-    return RegionAlert(region=region, kind=kind, count=len(concerned), since_ms=min(concerned))
+def _claimed(one: EndedMatch, claim: MatchClaim | None) -> EndedMatch:
+    return one if one.claim == claim else replace(one, claim=claim)
 
 
-def _place(one: WallCard) -> tuple[int, int, int, str]:
-    """The sort key of a match on the wall: open matches by urgency and age, ended matches newest first."""
-    if isinstance(one, WallMatch):
-        return place_of(one.group), -one.urgency, one.created_at_ms, one.server_id
-    return place_of(one.group), 0, -one.ended_ms, one.server_id
+def _place(one: WallCard) -> tuple[int, int, str]:
+    """Where a match is on the wall: open ones in the order of their creation, the last one that ended first."""
+    number = one.created_at_ms if isinstance(one, WallMatch) else -one.since_ms
+    return place_of(one.group), number, one.server_id
 
 
 def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:

@@ -332,7 +332,7 @@ class ServerCheck:
                         await again.close()
         except (ConsoleError, DatabaseError, TimeoutError) as exc:
             about = {"server": self._name, "error": str(exc) or "timed out"}
-            _log.warning("server not left as it was", extra=about)
+            _log.warning("server not restored after its check", extra=about)
 
     async def _undo(self, console: RemoteConsole, listening: _Listening) -> None:
         remove = console_commands.remove_log_address_command(listening.url)

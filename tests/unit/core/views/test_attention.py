@@ -79,9 +79,29 @@ def test_time_that_runs_is_apart_from_the_text() -> None:
     assert (reason.since_ms, reason.until_ms) == (NOW_MS - 20_000, None)
 
 
-def test_missing_player_needs_it_during_a_live_map_only() -> None:
-    assert texts(missing=1) == ["1 player gone during a live map"]
-    assert texts(missing=1, phase=PublicPhase.BETWEEN_MAPS) == []
+@pytest.mark.parametrize(
+    ("away_ms", "expected"),
+    [
+        ([19_999], []),
+        ([20_000], ["1 player gone for"]),
+        ([1, 60_000], ["1 player gone for"]),
+        ([25_000, 60_000], ["2 players gone for"]),
+    ],
+)
+def test_player_who_left_a_live_map_has_twenty_seconds_to_return(away_ms: list[int], expected: list[str]) -> None:
+    left_ms = tuple(NOW_MS - one for one in away_ms)
+    assert texts(missing=len(left_ms), left_ms=left_ms) == expected
+    assert texts(missing=len(left_ms), left_ms=left_ms, phase=PublicPhase.BETWEEN_MAPS) == []
+
+
+def test_first_player_who_left_is_the_one_whose_time_runs() -> None:
+    away = msgspec.structs.replace(QUIET, missing=2, left_ms=(NOW_MS - 25_000, NOW_MS - 60_000))
+    assert [reason.since_ms for reason in attention_of(away)] == [NOW_MS - 60_000]
+
+
+def test_player_who_never_joined_a_live_map_needs_it_at_once() -> None:
+    assert texts(missing=1) == ["1 player missing on a live map"]
+    assert texts(missing=2, left_ms=(NOW_MS,)) == ["1 player missing on a live map"]
 
 
 def test_long_pause_needs_it() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.views.attention import Urgency
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 
@@ -25,18 +22,8 @@ from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_
         (PublicPhase.ENDED, None, WallGroup.IN_PLAY),
     ],
 )
-def test_calm_match_is_where_its_phase_says(
-    phase: PublicPhase, waiting_for: WaitingFor | None, expected: WallGroup
-) -> None:
-    for urgency in (0, Urgency.NOTE):
-        assert group_of_open(phase, waiting_for, urgency) is expected
-
-
-@given(st.sampled_from(PublicPhase), st.none() | st.sampled_from(WaitingFor), st.sampled_from([2, 3]))
-def test_urgent_match_needs_attention_in_any_phase(
-    phase: PublicPhase, waiting_for: WaitingFor | None, urgency: int
-) -> None:
-    assert group_of_open(phase, waiting_for, urgency) is WallGroup.ATTENTION
+def test_match_is_where_its_phase_says(phase: PublicPhase, waiting_for: WaitingFor | None, expected: WallGroup) -> None:
+    assert group_of_open(phase, waiting_for) is expected
 
 
 def test_only_what_a_person_canceled_has_not_failed() -> None:
@@ -49,7 +36,7 @@ def test_match_with_a_result_is_finished() -> None:
     assert group_of_ended(None) is WallGroup.FINISHED
 
 
-def test_what_needs_attention_comes_before_what_failed_and_finished_matches_are_last() -> None:
+def test_play_comes_first_and_matches_that_ended_are_last() -> None:
     order = sorted(WallGroup, key=place_of)
-    assert order[:2] == [WallGroup.ATTENTION, WallGroup.FAILED]
-    assert order[-2:] == [WallGroup.CANCELED, WallGroup.FINISHED]
+    assert order[0] is WallGroup.IN_PLAY
+    assert order[-3:] == [WallGroup.FAILED, WallGroup.CANCELED, WallGroup.FINISHED]
