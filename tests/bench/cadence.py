@@ -26,6 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
+import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -136,25 +137,26 @@ class Subject:
             return await self.postgres.entries(*times)
         db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
         try:
-            query = "SELECT kind, body FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
-            return db.execute(query, times).fetchall()
+            query = "SELECT kind, body, is_compressed FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
+            return [(kind, unpacked(*body)) for kind, *body in db.execute(query, times)]
         finally:
             db.close()
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
         """Return the log posts that were stored since a time; those with a `Game Over` of some servers only."""
         names = ", ".join(f"'{one}'" for one in of)
-        query = "SELECT server_id, received_ms, headers, body FROM raw_log WHERE kind = 'log' AND received_ms >= "
+        columns = "SELECT server_id, received_ms, headers, body, is_compressed FROM raw_log"
+        query = f"{columns} WHERE kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= "
         if self.postgres is not None:
-            ended = f" AND server_id IN ({names}) AND position(CAST('Game Over' AS BYTEA) IN body) > 0"
-            rows = await self.postgres.fetch(f"{query}$1{ended if of else ''}", first_ms)
-            return {Entry(*row) for row in rows}
-        ended = f" AND server_id IN ({names}) AND instr(body, CAST('Game Over' AS BLOB)) > 0"
-        db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
-        try:
-            return {Entry(*row) for row in db.execute(f"{query}?{ended if of else ''}", (first_ms,))}
-        finally:
-            db.close()
+            rows = await self.postgres.fetch(f"{query}$1", first_ms)
+        else:
+            db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
+            try:
+                rows = db.execute(f"{query}?", (first_ms,)).fetchall()
+            finally:
+                db.close()
+        found = (Entry(server_id, at_ms, head, unpacked(*body)) for server_id, at_ms, head, *body in rows)
+        return {one for one in found if not of or b"Game Over" in one.body}
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
@@ -188,6 +190,11 @@ class Subject:
             await self.site.get(f"/api/v1/servers/{server_id}")
             self.answers_ms.append((time.monotonic() - began_s) * 1000)
             await asyncio.sleep(CALL_S)
+
+
+def unpacked(body: bytes, is_compressed: int) -> bytes:
+    """Return the body of an entry as it was sent."""
+    return zlib.decompress(body) if is_compressed == 1 else body
 
 
 def settings_of(number: int) -> dict[str, object]:

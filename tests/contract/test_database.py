@@ -17,7 +17,7 @@ import pytest
 
 from matchpod.adapters.postgres import CONNECTIONS, PostgresDatabase, PostgresLimits
 from matchpod.adapters.sql_text import number_parameters
-from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.sqlite import CHECKPOINT_BYTES, PAGE_BYTES, SqliteDatabase
 from matchpod.ports import (
     Database,
     DatabaseError,
@@ -224,6 +224,22 @@ async def test_sqlite_syncs_to_disk_at_every_commit(tmp_path: Path) -> None:
     assert await db.read("PRAGMA synchronous") == [(2,)]
     # The level cannot be changed inside a transaction, so this is the setting of the writer's connection.
     assert await db.write([Statement("PRAGMA synchronous")]) == [[(2,)]]
+    await db.close()
+
+
+@pytest.mark.parametrize("existing_bytes", [None, 4096])
+async def test_new_sqlite_file_has_small_pages_and_an_existing_one_keeps_its_own(
+    tmp_path: Path, existing_bytes: int | None
+) -> None:
+    if existing_bytes is not None:
+        other = sqlite3.connect(tmp_path / "db", isolation_level=None)
+        other.execute(f"PRAGMA page_size = {existing_bytes}")
+        other.execute("CREATE TABLE pages (body BLOB NOT NULL)")
+        other.close()
+    db = await SqliteDatabase.open(tmp_path / "db")
+    page_bytes = existing_bytes or PAGE_BYTES
+    assert await db.read("PRAGMA page_size") == [(page_bytes,)]
+    assert await db.write([Statement("PRAGMA wal_autocheckpoint")]) == [[(CHECKPOINT_BYTES // page_bytes,)]]
     await db.close()
 
 

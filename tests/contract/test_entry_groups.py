@@ -13,7 +13,7 @@ from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.storage import raw_log
-from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, NewRow, append_group
+from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, MAX_PLAIN_BYTES, NewRow, append_group
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Replicas
 
@@ -42,6 +42,17 @@ async def test_several_entries_of_a_server_in_a_group_are_numbered_in_order(db: 
     assert await append_group(db, group(*posts)) == [(2, 4), (2, 6), (1, 1), (3, 6), (3, 7), (4, 9)]
     assert await bodies(db, "srv_2") == [(1, b"one"), (2, b"2"), (3, b"33"), (4, b"444")]
     assert [await raw_log.head(db, f"srv_{number}") for number in (1, 2, 3)] == [(3, 7), (4, 9), (1, 1)]
+
+
+async def test_long_bodies_of_a_group_are_compressed_in_sqlite_and_read_the_same(db: Database) -> None:
+    posts = [("srv_1", b"line\n" * 200), ("srv_2", b"short"), ("srv_1", b"x" * (MAX_PLAIN_BYTES + 1))]
+    assert await append_group(db, group(*posts)) == [(1, 1_000), (1, 5), (2, 1_000 + MAX_PLAIN_BYTES + 1)]
+    assert await bodies(db, "srv_1") == [(1, posts[0][1]), (2, posts[2][1])]
+    stored = await db.read("SELECT is_compressed, LENGTH(body) < 100 FROM raw_log ORDER BY server_id, seq")
+    expected = [(0, False), (0, False), (0, True)] if db.is_postgres else [(1, True), (1, True), (0, True)]
+    assert [(kind, bool(is_short)) for kind, is_short in stored] == expected
+    await raw_log.compress(db, "srv_1")
+    assert await bodies(db, "srv_1") == [(1, posts[0][1]), (2, posts[2][1])]
 
 
 async def test_processes_append_to_the_same_servers_without_gaps_or_deadlocks(replicas: Replicas) -> None:

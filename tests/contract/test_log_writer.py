@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -12,7 +13,7 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Ro
 from matchpod.service.match_log import log_writer
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
+from matchpod.service.match_log.fold_turns import TURN_S, FoldTurns
 from matchpod.service.match_log.held_answers import FEW_MATCHES, MAX_HOLD_S, TICK_S, hold_s
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
@@ -248,6 +249,55 @@ async def test_entries_are_applied_for_idle_runners_which_wake_if_they_have_work
     async with asyncio.timeout(60):
         while idle.applied != [b"two", b"three"]:
             await asyncio.sleep(0)
+
+
+class WaitingMatch(IdleMatch):
+    """The runner of a match that waits for the others as soon as its entries are applied."""
+
+    def __init__(self, matches: LocalMatches, number: int, writer: LogWriter) -> None:
+        super().__init__(matches, f"srv_{number}")
+        self.waiting: asyncio.Task[None] | None = None
+        self._writer = writer
+        self._is_slow = number > 0
+
+    def apply(self, entry: RawEntry) -> bool:
+        if self._is_slow:
+            time.sleep(2 * TURN_S)  # a whole turn
+        return super().apply(entry)
+
+    def has_work(self) -> bool:
+        self.waiting = asyncio.create_task(self._writer.folded())
+        return False
+
+
+async def test_what_follows_from_a_transaction_waits_until_all_of_it_is_applied(db: Database) -> None:
+    matches = LocalMatches()
+    writer = LogWriter(db, matches, FoldTurns(), distance_of=lambda _: 0.0)
+    runners = [WaitingMatch(matches, number, writer) for number in range(3)]
+    for one in runners:
+        writer.add(one.live.server_id, post(b"line"), lambda _: None)
+    async with asyncio.timeout(60):
+        while runners[0].waiting is None:
+            await asyncio.sleep(0)
+        await runners[0].waiting
+        assert [one.applied for one in runners] == [[b"line"]] * 3
+        await writer.folded()
+
+
+async def test_nothing_waits_for_entries_that_are_applied_too_slowly(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_writer, "MAX_FOLDING_S", 0.0)
+    matches = LocalMatches()
+    writer = LogWriter(db, matches, FoldTurns(), distance_of=lambda _: 0.0)
+    runners = [WaitingMatch(matches, number, writer) for number in range(9)]
+    for one in runners:
+        writer.add(one.live.server_id, post(b"line"), lambda _: None)
+    async with asyncio.timeout(60):
+        while runners[0].waiting is None:
+            await asyncio.sleep(0)
+        await runners[0].waiting
+    assert not runners[-1].applied
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_money_of_a_round_equals_the_block_before_it(corpus: Path, log: str) -> 
     for record in reader.match.current_map.ledger.rounds[1:]:
         for game in blocks[record.number].players:
             if record.team_of(game.player_id) is not None:
-                assert record.money[game.player_id] == game.money
+                assert record.read_details().money[game.player_id] == game.money
                 checked += 1
     assert checked >= 14
 

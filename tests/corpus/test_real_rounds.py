@@ -55,11 +55,12 @@ def test_buy_type_without_one_exit_of_the_buy_zone_is_the_same_or_unknown(corpus
     match, played, known = reader.match, reader.match.current_map, Counter[BuyType | None]()
     whole = build_rounds(match, played)
     for record, one in zip(played.ledger.records(), whole, strict=True):
-        for player_id, value in list(record.equipment.items()):
-            del record.equipment[player_id]
+        details = record.details = record.read_details()
+        for player_id, value in list(details.equipment.items()):
+            del details.equipment[player_id]
             team = record.team_of(player_id)
             shown = build_rounds(match, played)[one.number - 1]
-            record.equipment[player_id] = value
+            details.equipment[player_id] = value
             found, expected = (shown.team1, one.team1) if team is Team.TEAM1 else (shown.team2, one.team2)
             assert found.buy_type in (expected.buy_type, None)
             known[found.buy_type] += 1

@@ -30,9 +30,11 @@ WAITING_WRITES: Final = 10_000
 """Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256
 """Maximum number of transactions per COMMIT: bounds how long the first one waits for the last."""
-CHECKPOINT_PAGES: Final = 16_000
-"""Pages of 4 KB in the write-ahead log at which they are moved to the file. Most are written again and again, one for
-every post of a match: the more there are, the fewer bytes are written."""
+PAGE_BYTES: Final = 1024
+"""Size of a page in a new file. Each post changes one page of the index of its match, and the whole page is written."""
+CHECKPOINT_BYTES: Final = 64_000_000
+"""Size of the write-ahead log at which its pages are moved to the file. Most are written again and again, one for every
+post of a match: the more there are, the fewer bytes are written."""
 CHECKPOINT_S: Final = 60.0
 """How long pages stay there at most while something is written: so the log of a small installation has 8 MB, not 64."""
 READ_S: Final = 15.0
@@ -89,7 +91,8 @@ class SqliteDatabase:
         self._checkpoint_s = checkpoint_s
         self._next_checkpoint_s = monotonic() + checkpoint_s
         self._writer = _connect(path, busy_s)
-        self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        ((page_bytes,),) = self._writer.execute("PRAGMA page_size").fetchall()
+        self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_BYTES // page_bytes}")
         # Otherwise pages that a savepoint may have to restore are written to a temporary file.
         self._writer.execute("PRAGMA temp_store = MEMORY")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -325,6 +328,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         )
         try:
             if _is_empty(path):  # only then it has an effect; otherwise each connection would write to the file
+                connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")

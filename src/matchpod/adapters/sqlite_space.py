@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from matchpod.adapters.disk import free_bytes
+from matchpod.adapters.sqlite import PAGE_BYTES
 from matchpod.ports import DatabaseUnavailableError
 
 STEP_PAGES: Final = 64
@@ -110,8 +111,8 @@ def check_unused(path: Path) -> None:
 def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int, int]:
     """Write the file anew without free pages; return its size before and after. From then on `give_back` works.
 
-    Raise VacuumError if another process has opened it, or if the disk has too little space for a second and a third
-    copy: SQLite writes one next to the file, and one to its write-ahead log.
+    Its pages get the size of those of a new file. Raise VacuumError if another process has opened it, or if the disk
+    has too little space for a second and a third copy: SQLite writes one next to the file, and one to its journal.
     """
     os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # not in memory, and not on another disk
     before = path.stat().st_size
@@ -125,8 +126,12 @@ def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int
                 raise VacuumError(
                     f"To make {path} smaller, {needed_mb} MB must be free on its disk, {found // _MB} MB are."
                 )
+            # The size of pages cannot be changed while there is a write-ahead log.
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
             connection.execute("VACUUM")
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
     except sqlite3.Error as exc:
         raise VacuumError(f"The file {path} could not be made smaller, and is as before: {exc}.") from exc
     return before, path.stat().st_size

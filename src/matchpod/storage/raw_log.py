@@ -35,8 +35,8 @@ PRUNE_MATCHES: Final = 500
 _BLOCK: Final = "block"
 """The kind of a row that holds a block."""
 _WHOLE = 0
-"""The column `is_compressed` of an entry as it was sent. It is 1 if an earlier version compressed the entry alone, and
-the negative number of entries in a block, which follow each other."""
+"""The column `is_compressed` of an entry as it was sent. It is 1 if its body is compressed, and the negative number of
+entries in a block, which follow each other."""
 
 _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """The columns of `RawEntry`, and `is_compressed`."""

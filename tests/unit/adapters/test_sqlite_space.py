@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.sqlite import PAGE_BYTES, SqliteDatabase
 from matchpod.adapters.sqlite_space import KEPT_SHARE, VacuumError, check_unused, give_back, read_pages, vacuum
 from matchpod.ports import DatabaseUnavailableError, Statement
 
@@ -87,6 +87,7 @@ async def test_older_file_is_vacuumed_once_and_then_in_steps(tmp_path: Path) -> 
     assert vacuum(path) == (size, path.stat().st_size)
     assert path.stat().st_size < size / 5
     assert read_pages(path).is_incremental
+    assert read_pages(path).size == PAGE_BYTES
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT COUNT(*) FROM entries").fetchall() == [(200,)]
         assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]

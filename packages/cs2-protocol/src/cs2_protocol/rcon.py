@@ -10,7 +10,6 @@ ends the stream. Connecting, timeouts and retries are the caller's responsibilit
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
@@ -195,7 +194,7 @@ class ClientConnection:
         self.state = ClientState.NEW
         self._last_id = 0
         self._auth_id = 0
-        self._open: deque[_OpenCommand] = deque()
+        self._open: list[_OpenCommand] = []
         self._by_id: dict[int, _OpenCommand] = {}
         """The open commands, by the ids of their packets."""
 
@@ -280,7 +279,7 @@ class ClientConnection:
             yield self._close_first()
 
     def _close_first(self) -> Answer:
-        first = self._open.popleft()
+        first = self._open.pop(0)
         for frame_id in first.ids:
             del self._by_id[frame_id]
         return first.answer()

@@ -277,6 +277,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.open_round = None
         if self.rows < MAX_ROWS:
             compute_totals(record)
+            record.pack()
             self.rounds.append(record)
         self.rows += record.rows
 

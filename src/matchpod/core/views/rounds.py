@@ -16,7 +16,7 @@ from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.stats.buy_types import START_VALUE, buy_type
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import RoundRecord
+from matchpod.core.stats.round_record import RoundDetails, RoundRecord
 from matchpod.core.views.result import is_published, player_name
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.round_shapes import (
@@ -60,7 +60,8 @@ class _Builder:
         # Line-ups and the order of deaths must be known.
         has_order = record.is_started and not record.has_respawns
         alive: _Alive = {team: record.alive(team) if has_order else None for team in Team}
-        teams = [self._team(record, team, alive, is_complete=is_complete) for team in Team]
+        details = record.read_details()
+        teams = [self._team(record, details, team, alive, is_complete=is_complete) for team in Team]
         self._last = record if is_complete else None
         return RoundEntry(
             number=record.number,
@@ -77,8 +78,8 @@ class _Builder:
             defuse=self._defuse(record),
             team1=teams[0],
             team2=teams[1],
-            players=self._players(record, alive),
-            damage_pairs=self._pairs(record),
+            players=self._players(record, details, alive),
+            damage_pairs=self._pairs(details),
         )
 
     def _first_kill(self, record: RoundRecord) -> FirstKill | None:
@@ -114,13 +115,15 @@ class _Builder:
         is_new_half = None is not last.team1_side is not record.team1_side is not None
         return not (is_new_half or all(map(last.is_out, line_up)))
 
-    def _team(self, record: RoundRecord, team: Team, alive: _Alive, *, is_complete: bool) -> RoundTeam:
+    def _team(
+        self, record: RoundRecord, details: RoundDetails, team: Team, alive: _Alive, *, is_complete: bool
+    ) -> RoundTeam:
         side, survivors = record.team1_side, alive[team]
         counts = [counts for player_id, counts in record.players.items() if self._team_of(record, player_id) is team]
         line_up = record.team1 if team is Team.TEAM1 else record.team2
-        money = [record.money.get(player_id) for player_id in line_up]
-        equipment = [record.equipment.get(player_id) for player_id in line_up]
-        spent = _sum_known([record.spent_by(player_id) for player_id in line_up])
+        money = [details.money.get(player_id) for player_id in line_up]
+        equipment = [details.equipment.get(player_id) for player_id in line_up]
+        spent = _sum_known([_spent_by(record, details, player_id) for player_id in line_up])
         most = None
         if is_complete and self._are_items_paid and spent is not None and not self._has_kept_items(record, line_up):
             most = spent + START_VALUE * len(line_up)
@@ -135,12 +138,15 @@ class _Builder:
             buy_type=buy_type(money, equipment, most_of_team=most),
         )
 
-    def _players(self, record: RoundRecord, alive: _Alive) -> tuple[RoundPlayer, ...]:
+    def _players(self, record: RoundRecord, details: RoundDetails, alive: _Alive) -> tuple[RoundPlayer, ...]:
         shown = [item for item in record.players.items() if is_published(self._match, item[0])]
         shown.sort(key=lambda item: (-item[1].kills, -item[1].damage, item[0]))
-        return tuple(self._player(record, player_id, counts, alive) for player_id, counts in shown)
+        return tuple(self._player(record, details, item, alive) for item in shown)
 
-    def _player(self, record: RoundRecord, player_id: PlayerId, counts: PlayerRound, alive: _Alive) -> RoundPlayer:
+    def _player(
+        self, record: RoundRecord, details: RoundDetails, counted: tuple[PlayerId, PlayerRound], alive: _Alive
+    ) -> RoundPlayer:
+        player_id, counts = counted
         in_line_up = record.team_of(player_id)
         survivors = None if in_line_up is None else alive[in_line_up]
         return RoundPlayer(
@@ -154,14 +160,14 @@ class _Builder:
             headshots=counts.headshots,
             damage_dealt=counts.damage,
             utility_damage=counts.utility_damage,
-            money=record.money.get(player_id),
-            spent=record.spent_by(player_id),
-            equipment_value=record.equipment.get(player_id),
+            money=details.money.get(player_id),
+            spent=_spent_by(record, details, player_id),
+            equipment_value=details.equipment.get(player_id),
         )
 
-    def _pairs(self, record: RoundRecord) -> tuple[DamagePair, ...]:
+    def _pairs(self, details: RoundDetails) -> tuple[DamagePair, ...]:
         pairs: dict[tuple[PlayerId, PlayerId | None], int] = {}
-        for attacker, victims in record.damage_to.items():
+        for attacker, victims in details.damage_to.items():
             if not is_published(self._match, attacker):
                 continue
             for victim, damage in victims.items():
@@ -187,6 +193,11 @@ class _Builder:
             name = self._played.names.get(player_id) or player_name(self._match, player_id)
             self._names[player_id] = name
         return name
+
+
+def _spent_by(record: RoundRecord, details: RoundDetails, player_id: PlayerId) -> int | None:
+    """Return the money that a player spent; None if the log has no changes of money."""
+    return details.spent.get(player_id, 0) if record.has_money_lines else None
 
 
 def _sum_known(numbers: Sequence[int | None]) -> int | None:

@@ -11,6 +11,15 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.match.played_map import PlayedMap
+from matchpod.core.views.timeline_items import (
+    AssistItem,
+    BombDefusedItem,
+    BombExplodedItem,
+    BombPlantedItem,
+    DeathItem,
+    KillItem,
+)
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Statement
 from matchpod.service.history.rows import history_of
@@ -34,6 +43,9 @@ Writer = Callable[[Sequence[Statement]], Awaitable[object]]
 
 _Build = Callable[[Sequence[Statement], Sequence[bytes]], Sequence[Statement]]
 """Returns all statements of a write, for those that store new items, and for new events of the organization."""
+
+_COMBAT: Final = (KillItem, DeathItem, AssistItem, BombPlantedItem, BombDefusedItem, BombExplodedItem)
+"""Items that do not change the row of a map with rounds; the number of its players is written with their round."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -90,8 +102,7 @@ class Recorder:
             return 0  # a version without histories created the match
         if not self._fold.has_timeline_items:
             return None
-        played = self._fold.match.current_map
-        has_same_status = self._written.maps[played.number - 1].status is played.status
+        has_same_status = self._has_status(self._fold.match.current_map)
         # After a clock was set back, do not delay items by the difference.
         may_wait = has_same_status and self._flushed_ms <= now_ms
         return self._flushed_ms + FLUSH_MS if may_wait else 0
@@ -106,7 +117,7 @@ class Recorder:
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store new items and the current state of the match, in one transaction with the statements in `also`."""
-        current = history_of(self._row, self._fold.match, server_name=self._server_name)
+        current = self._written if not also and self._has_only_combat() else self._current()
         fenced = [servers.check_fence(self._row.id, self._row.fence), *also, *self._changes(current)]
 
         def build(items: Sequence[Statement], events: Sequence[bytes]) -> list[Statement]:
@@ -115,6 +126,23 @@ class Recorder:
         await self._commit(build, now_ms)
         self._written = current
         self._flushed_ms = now_ms
+
+    def _current(self) -> MatchHistory:
+        return history_of(self._row, self._fold.match, server_name=self._server_name)
+
+    def _has_only_combat(self) -> bool:
+        """True if the rows of the match need not be built, which costs more than its items: most are of fights."""
+        played = self._fold.match.current_map
+        return (
+            played.is_scored
+            and self._has_status(played)
+            and all(isinstance(waiting.item, _COMBAT) for waiting in self._fold.reader.timeline.waiting)
+        )
+
+    def _has_status(self, played: PlayedMap) -> bool:
+        """True if the row of a map has its status."""
+        maps = self._written.maps
+        return bool(maps) and maps[played.number - 1].status is played.status
 
     def final(self) -> MatchHistory:
         """The history of an ended match, with the statistics of all its maps."""

@@ -229,7 +229,7 @@ class Ingest:
         budget = self._budgets.take(token, size, sender.speed)
         if budget is None:
             return False
-        is_log = entry.kind == EntryKind.LOG
+        kind, is_log = entry.kind, entry.kind == EntryKind.LOG
 
         def done(result: int | DatabaseError) -> None:
             budget.taken -= 1
@@ -240,7 +240,7 @@ class Ingest:
             if is_log:
                 self._log_stored(sender, size, result)
             else:
-                self._report_stored(sender, entry.kind, result)
+                self._report_stored(sender, kind, result)
 
         self._log_writer.add(sender.server_id, (entry,), done, may_hold=is_log)
         return True

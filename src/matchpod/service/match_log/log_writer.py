@@ -9,6 +9,7 @@ been answered is repeated by its server, so nothing is lost if this process dies
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -29,6 +30,9 @@ AFTER_ANSWERS_S: Final = 0.03
 
 MAX_GROUP: Final = 1_000
 """Maximum senders of a transaction, so that other writers hardly wait."""
+
+MAX_FOLDING_S: Final = 0.05
+"""How long what follows from entries waits at most for others that are being applied, to be written with theirs."""
 
 ANSWERS_AT_ONCE: Final = 50
 """Senders that are answered in one turn of the event loop: each takes some 50 µs."""
@@ -77,6 +81,8 @@ class LogWriter:
         self._unread: dict[LocalMatch, None] = {}
         """Matches with entries to be applied, in the order in which they were stored."""
         self._reading: asyncio.Task[None] | None = None
+        self._folded: asyncio.Future[None] | None = None
+        """Done when what has been stored is applied, while runners wait for it."""
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -125,6 +131,26 @@ class LogWriter:
     async def flush(self, server_id: str) -> None:
         """Commit all that waits of a match."""
         await self.append(server_id, ())
+
+    async def folded(self) -> None:
+        """Wait until all that has been stored is applied, at most MAX_FOLDING_S.
+
+        What follows from the posts of a tick is then written in one transaction, not in one for each match.
+        """
+        if self._reading is None:
+            return
+        if self._folded is None:
+            loop = asyncio.get_running_loop()
+            self._folded = loop.create_future()
+            loop.call_later(MAX_FOLDING_S, self._end_folding, self._folded)
+        await asyncio.shield(self._folded)
+
+    def _end_folding(self, folded: asyncio.Future[None] | None) -> None:
+        """Wake all that wait for this future."""
+        if folded is not None and not folded.done():
+            folded.set_result(None)
+        if self._folded is folded:
+            self._folded = None
 
     def _may_precede_end(self, server_id: str, entries: Sequence[NewEntry]) -> bool:
         """True for a kill or a bomb in a round that may end the map: the server sends `Game Over` after our answer."""
@@ -241,9 +267,9 @@ class LogWriter:
 
     def _answer(self, one: _Waiting, result: tuple[list[RawEntry], int] | DatabaseError) -> None:
         if one.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
-            live, total = self._live.get(one.server_id), result[1]
+            live = self._live.get(one.server_id)
             if live is not None:
-                self._held.hold(live, lambda: one.done(total), distance_s)
+                self._held.hold(live, functools.partial(one.done, result[1]), distance_s)  # without the entries
                 return
         try:
             one.done(result if isinstance(result, DatabaseError) else result[1])
@@ -268,6 +294,7 @@ class LogWriter:
                         break
         finally:
             self._reading = None
+            self._end_folding(self._folded)
 
 
 def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:

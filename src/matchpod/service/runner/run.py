@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from contextlib import AsyncExitStack, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Final
 
@@ -57,21 +57,23 @@ _SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
 
 async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
     """Drive a match until it has ended; LeaseLostError if another process holds it."""
-    async with AsyncExitStack() as stack:
+    line, runner = ConsoleLine(lease, deps), None
+    try:
         async with deps.suspects.resuming(lease.row, region.speed) if is_resumed else nullcontext():
             live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed, turns=deps.turns))
-            line = ConsoleLine(lease, deps)
-            stack.push_async_callback(line.close)
-            deps.live.add(live)
-            stack.callback(deps.live.remove, live)
             runner = _Runner(lease, deps, region, live=live, line=line)
-            stack.callback(runner.close)
+            deps.live.add(live)
             await runner.begin(is_resumed=is_resumed)
         try:
             await runner.run()
         except asyncio.CancelledError:
             await asyncio.shield(runner.save_for_next())
             raise
+    finally:
+        if runner is not None:
+            deps.live.remove(live)
+            runner.close()
+        await line.close()
 
 
 class _Runner:
@@ -424,6 +426,8 @@ class _Runner:
         """Write a snapshot if one is due, and the history of the match if either is due."""
         now_ms, row = self._deps.clock.now_ms(), self._lease.row
         due_ms = self._recorder.due_ms(now_ms)
+        if self._must_save(now_ms) or (due_ms is not None and due_ms <= now_ms):
+            await self._deps.log_writer.folded()
         snapshot: list[Statement] = []
         if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
             snapshot = snapshots.save(row.id, row.fence, self._snapshot())

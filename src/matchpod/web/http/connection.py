@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
@@ -39,7 +38,40 @@ _log = logging.getLogger(__name__)
 
 
 class ApiConnection(asyncio.Protocol):
-    """One connection of a caller or a game server."""
+    """One connection of a caller or a game server. It is small: each match has some for hours."""
+
+    __slots__ = (
+        "__weakref__",
+        "_addresses",
+        "_current",
+        "_deadline_s",
+        "_direct",
+        "_direct_body",
+        "_drops_data",
+        "_head",
+        "_is_body_paused",
+        "_is_half_closed",
+        "_is_streaming",
+        "_loop",
+        "_may_read",
+        "_newest",
+        "_on_lost",
+        "_parser",
+        "_patience",
+        "_proxy",
+        "_shared",
+        "_timer",
+        "_unparsed_bytes",
+        "_unread",
+        "_waiting",
+        "_writable",
+        "_written_bytes",
+        "on_header",
+        "on_message_begin",
+        "on_url",
+        "seat",
+        "transport",
+    )
 
     def __init__(self, shared: Connections, seat: Seat) -> None:
         self.seat = seat
@@ -68,14 +100,14 @@ class ApiConnection(asyncio.Protocol):
         """The exchange that received data belongs to."""
         self._current: Exchange | DirectExchange | None = None
         """The exchange that is being answered."""
-        self._waiting: deque[Exchange] = deque()
+        self._waiting: list[Exchange] = []
         self._deadline_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._written_bytes = 0
         self._unread: tuple[int, float] | None = None
         """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
-        self._can_write = asyncio.Event()
-        self._can_write.set()
+        self._writable: asyncio.Future[None] | None = None
+        """Done when the client has read enough; None unless it reads too slowly."""
         self._is_body_paused = self._is_streaming = False
         self._drops_data = False
         """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
@@ -102,7 +134,7 @@ class ApiConnection(asyncio.Protocol):
         self._shared.remove(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._can_write.set()
+        self._set_writable()
         if self._on_lost is not None:
             self._on_lost()
         for exchange in (self._current, *self._waiting):
@@ -154,13 +186,19 @@ class ApiConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Make `drain` wait: the client does not read fast enough."""
-        self._can_write.clear()
+        if self._writable is None:
+            self._writable = self._loop.create_future()
         self._shared.add_unread(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Let `drain` return."""
-        self._can_write.set()
+        self._set_writable()
         self._shared.remove_unread(self)
+
+    def _set_writable(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set_result(None)
 
     # --- the parser -----------------------------------------------------------------------------------------------
 
@@ -273,7 +311,7 @@ class ApiConnection(asyncio.Protocol):
     def _answer_read(self) -> bool:
         """Answer a GET at once; False if the application has to, because it is unusual or the client does not read."""
         reads, head = self._shared.reads, self._head
-        is_usual = self.seat.is_ordinary and self._may_read and self._can_write.is_set() and not self._direct_body
+        is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():
             return False
         try:
@@ -296,6 +334,7 @@ class ApiConnection(asyncio.Protocol):
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
         exchange = DirectExchange(self._head.url, self._head.headers, body, version=version, keep_alive=keep_alive)
+        self._head.begin()  # which keeps nothing of it until the next one
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)
@@ -388,7 +427,7 @@ class ApiConnection(asyncio.Protocol):
             return
         self._current = None
         if self._waiting:
-            self._start(self._waiting.popleft())
+            self._start(self._waiting.pop(0))
         else:
             self._deadline_s = self._loop.time() + self._patience.head_s
         self.resume_body()
@@ -414,8 +453,8 @@ class ApiConnection(asyncio.Protocol):
         self.transport.write(data)
 
     async def drain(self) -> None:
-        if not self._can_write.is_set():
-            await self._can_write.wait()
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
 
     def pause_body(self) -> None:
         if not self._is_body_paused:
@@ -450,7 +489,7 @@ class ApiConnection(asyncio.Protocol):
 
     @property
     def has_room(self) -> bool:
-        return self._can_write.is_set()
+        return self._writable is None
 
     def watch_loss(self, act: Callable[[], None] | None, /) -> None:
         self._on_lost = act

@@ -5,6 +5,7 @@ Checked are its size, `Host`, headers that must not be repeated, and how the bod
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from matchpod.web.http.errors import HEADERS_TOO_LARGE, NOT_IMPLEMENTED, HttpError
@@ -15,6 +16,9 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 100
 """Maximum headers of a request: proxies add a dozen."""
 TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+
+MAX_SHARED_NAME: Final = 32
+"""Longest name of a header that is kept once for all requests with it."""
 
 _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
 """Headers that may appear once: given two, a proxy and this service might use different ones."""
@@ -28,6 +32,17 @@ _CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCO
 
 class RequestHead:
     """The head of the newest request of a connection; the object is reused for each of its requests."""
+
+    __slots__ = (
+        "_bytes",
+        "_is_complete",
+        "_seen",
+        "_transfer_encodings",
+        "expects_continue",
+        "headers",
+        "is_encoded",
+        "url",
+    )
 
     def __init__(self) -> None:
         self.begin()
@@ -58,7 +73,7 @@ class RequestHead:
             raise HttpError(TOO_LARGE)
         if self._is_complete:
             return
-        name = name.lower()
+        name = _lower(name) if len(name) <= MAX_SHARED_NAME else name.lower()
         if len(self.headers) == MAX_HEADERS:
             raise HttpError(f"The request has more than {MAX_HEADERS} headers.", HEADERS_TOO_LARGE)
         if name in _CHECKED:
@@ -90,6 +105,11 @@ class RequestHead:
         if last == _CHUNKED and _CHUNKED not in others:
             raise HttpError("The only Transfer-Encoding that is supported is chunked.", NOT_IMPLEMENTED)
         raise HttpError("The Transfer-Encoding of a request must be chunked.")
+
+
+@functools.lru_cache(256)
+def _lower(name: bytes) -> bytes:
+    return name.lower()
 
 
 def is_encoded(value: bytes) -> bool:

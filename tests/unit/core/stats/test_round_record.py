@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cs2_protocol.game import RoundEndReason, Side, Team
-from matchpod.core.events import LineupGrown, RoundDecided
+from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started
@@ -157,7 +157,19 @@ def test_number_of_falls_and_of_players_in_the_damage_is_bounded() -> None:
         record.add_damage(f"forged {number}", ANNA, 1)
     assert record.has_respawns
     assert not record.falls
-    assert len(record.damage_to) == MAX_FALLS
+    assert len(record.read_details().damage_to) == MAX_FALLS
+
+
+def test_details_of_a_closed_round_are_packed_and_read_the_same() -> None:
+    record = started()
+    record.add_damage(ANNA, XENA, 70)
+    record.count_economy(EconomyCounted(1, 1, {ANNA: 4000}, {ANNA: 700}, {ANNA: 900}, has_money_lines=True))
+    before = record.read_details()
+    record.pack()
+    assert record.details != before
+    assert record.read_details() == before
+    record.add_damage(ANNA, XENA, 5)
+    assert record.read_details().damage_to == {ANNA: {XENA: 75}}, "it can be opened again"
 
 
 def test_removed_suicide_takes_its_assist_back() -> None:

@@ -167,6 +167,22 @@ async def test_counts_are_written_only_if_a_list_key_changes() -> None:
     assert len(recording.written[-1]) == 2, "the check of the fence and the other statement"
 
 
+async def test_rows_are_not_built_for_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording()
+    await recording.recorder.begin()
+    recording.apply(*players_join())
+    recording.apply(*first_round()[:5])
+    await recording.recorder.write(START_MS)
+    monkeypatch.setattr("matchpod.service.history.recorder.history_of", None)
+    recording.apply(first_round()[5])
+    await recording.recorder.write(START_MS + 1)
+    assert recording.tables == ["map_events"]
+    monkeypatch.undo()
+    recording.apply(*first_round()[6:])
+    await recording.recorder.write(START_MS + 2)
+    assert "maps" in recording.tables
+
+
 async def test_clock_that_was_set_back_does_not_delay_items() -> None:
     recording = Recording()
     await recording.recorder.begin()
