@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(BranchCoverage(report, MEASURED))
     if workers := config.getoption("--forks"):
-        from tests import imported_service
+        from tests import imported_service, migrated
         from tests.forked_workers import ForkedWorkers, Group
 
         def group_of(item: pytest.Item) -> Group:
@@ -96,8 +98,17 @@ def pytest_configure(config: pytest.Config) -> None:
                 return Group("deploy")
             return Group(item.path, is_busy=_is_in(item.path, *BUSY) and not _is_in(item.path, WAITING))
 
-        busy_workers = max(workers // 3, 1)
-        plugin = ForkedWorkers(workers, group_of, busy_workers=busy_workers, beside=imported_service.importing)
+        @contextmanager
+        def prepared(folder: Path) -> Iterator[None]:
+            """Make what most workers need once, before they are forked."""
+            from tests.unit.service.match_log import test_fold  # after it was collected
+
+            with imported_service.importing(folder):
+                migrated.template()
+                test_fold.recorded()
+                yield
+
+        plugin = ForkedWorkers(workers, group_of, busy_workers=max(workers // 3, 1), beside=prepared)
         config.pluginmanager.register(plugin)
 
 

@@ -120,9 +120,10 @@ def _download(requirement: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         pinned = Path(folder) / "requirements.txt"
         pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{one}" for one in HASHES[requirement])]))
-        if find_spec("pip") is None:
-            _run("pip", [sys.executable, "-m", "ensurepip"], folder)
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
+        # .venv has no pip if the Python that made it has one.
+        base = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+        python = sys.executable if find_spec("pip") else base
+        pip = [python, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
         pip += ["--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(pinned)]
         _run(f"{requirement} from the package registry", pip, folder)
         (wheel,) = Path(folder).glob("*.whl")

@@ -16,11 +16,11 @@ from tests.vaults import VAULT
 def create_migrated(path: Path) -> None:
     """Create the database at this path, unless there is one."""
     if not path.exists():
-        path.write_bytes(_template())
+        path.write_bytes(template())
 
 
 @cache
-def _template() -> bytes:
+def template() -> bytes:
     async def create(path: Path) -> None:
         db = await SqliteDatabase.open(path)
         await migrate(db, VAULT.seal)

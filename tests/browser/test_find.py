@@ -84,7 +84,7 @@ def test_sheet_shows_its_faults_then_creates_all_and_a_selection_is_canceled(
     headings = "match\tteam1\tplayers1\tteam2\tplayers2"
     for scheme, size in (("light", DESK), ("dark", PHONE)):
         page = pages.open("/console/create/sheet", bypass_csp=True, color_scheme=scheme, viewport=size)
-        page.get_by_label("Region").select_option(PATIENT)
+        page.get_by_label("Region", exact=True).select_option(PATIENT)
         page.get_by_label("Matches", exact=True).fill("\n".join([headings, *rows[:2], rows[2] + "x", "<b>x\ty"]))
         page.get_by_role("button", name="Create the matches").click()
         expect(page.get_by_role("alert")).to_contain_text("Nothing was created.")

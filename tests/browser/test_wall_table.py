@@ -79,7 +79,10 @@ def test_forty_matches_fit_a_large_screen_and_three_lines_a_phone(pages: Pages, 
         assert page.evaluate(_CUT) == []
         assert set(page.evaluate(_ROWS)) == {1}
         assert chromium.overflow(page) <= 0
+    page.goto("/console?screen=full")
     page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(_CUT) == []
+    page.goto("/console")
     assert page.evaluate(_CUT) == [], "every column is there"
     assert max(page.evaluate(_ROWS)) <= 3
     assert chromium.overflow(page) <= 0

@@ -111,13 +111,16 @@ class Harness:
     @asynccontextmanager
     async def open_migrated(self) -> AsyncIterator[Database]:
         """Migrate the database and open it."""
+        is_migrated = bool(self._used)
         if self._used:
             self.location = self._used.pop()
         if isinstance(self.location, Path):
             create_migrated(self.location)
+            is_migrated = True
         db = await self.open()
         try:
-            await migrate(db, VAULT.seal)
+            if not is_migrated:
+                await migrate(db, VAULT.seal)
             yield db
         finally:
             await db.close()

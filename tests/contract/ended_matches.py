@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import cache
 
 import msgspec
 
@@ -51,7 +52,7 @@ async def store_match(
         return row
     is_finished = entries is None
     outcome = Outcome(at_ms=ENDED_MS, reason=None if is_finished else CancelReason.CANCELED_BY_USER)
-    result = _result(row) if is_finished else None
+    result = _result() if is_finished else None
     await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"cb_{name}"))
     row = await server_row(db, name)
     if has_history:
@@ -83,8 +84,9 @@ async def store_log(db: Database, row: ServerRow, entries: int | None = None) ->
     await db.write(statements)
 
 
-def _result(row: ServerRow) -> bytes:
-    fold = Fold.begin(row, SPEED)
+@cache
+def _result() -> bytes:
+    fold = Fold.begin(row_of(recorded().settings), SPEED)
     for entry in recorded().entries:
         fold.apply(entry)
     return fold.result()

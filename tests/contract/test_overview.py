@@ -21,9 +21,10 @@ from matchpod.service.end_match import end_match
 from matchpod.service.match_claims import MatchClaims
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.reading.wall import CLAIMED_MS, ENDED_MS, EndedMatch, Overview, WallCard, WallMatch
+from matchpod.service.reading.wall import CLAIMED_MS, ENDED_MS, PROGRESS_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.regions.regions import Regions
 from matchpod.service.regions.silence import SilentServers
+from matchpod.storage import server_labels
 from matchpod.storage.servers import ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
@@ -32,7 +33,7 @@ from tests.contract.test_audited_acts import PERSON
 from tests.contract.test_remote_matches import create_match, remote_matches
 from tests.unit.service.match_log.test_fold import recorded
 
-harness = databases.sqlite_harness
+harness = databases.mostly_sqlite_harness
 DAY_MS = 24 * 60 * 60 * 1000
 RUNNING = {"phase": ServerPhase.RUNNING, "status": ServerStatus.RUNNING}
 
@@ -210,6 +211,7 @@ async def test_ended_match_is_read_again_until_its_server_is_released(world: Wor
     assert await world.ended({row.id: released}) == [released]
 
 
+@databases.on_both
 async def test_claim_is_at_its_match_for_half_a_day_in_all_processes(world: World) -> None:
     opened, failed = [await world.create(**RUNNING) for _ in range(2)]
     await world.end(failed, CancelReason.SERVER_LOST)
@@ -241,6 +243,26 @@ async def test_number_of_matches_that_ended_is_limited_in_each_group(world: Worl
     found = await world.overview().cards("org_1")
     assert [one.server_id for one in found.cards] == ["srv_4", "srv_3", "srv_1"]
     assert found.older_ms == found.cards[1].since_ms
+
+
+@databases.on_both
+async def test_progress_of_a_label_leaves_out_what_was_canceled_by_hand_and_what_is_old(world: World) -> None:
+    async def labeled(value: str, age_ms: int = 0, **ended: CancelReason | None) -> None:
+        row = await world.create(**RUNNING)
+        labels = server_labels.insert(row.org_id, row.id, row.created_at_ms - age_ms, {"round": value})
+        await world.db.write(labels)
+        if ended:
+            await world.end(row, ended["reason"])
+
+    await labeled("1", reason=None)
+    await labeled("1", reason=CancelReason.SERVER_LOST)
+    await labeled("1", reason=CancelReason.CANCELED_BY_USER)
+    await labeled("1")
+    await labeled("1", age_ms=PROGRESS_MS + 1)
+    await labeled("2")
+    found = await world.overview().label_progress("org_1", "round", ["1", "2", "3"])
+    assert found == {"1": (2, 3), "2": (0, 1), "3": (0, 0)}
+    assert await world.overview().label_progress("org_2", "round", ["1"]) == {"1": (0, 0)}
 
 
 async def test_other_organizations_and_ended_matches_are_not_shown(world: World) -> None:

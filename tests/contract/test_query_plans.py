@@ -18,7 +18,7 @@ from matchpod.core.labels import Label
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import ListQuery
-from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.requests.match_list_query import ListedOutcome, MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Row, Statement, Value
@@ -51,7 +51,7 @@ PART_ROWS = 2_000
 
 TABLES = (
     "maps", "series", "history_counts", "map_events", "servers", "outcomes", "callbacks", "callback_attempts",
-    "organization_events", "audit_log", "server_labels",
+    "organization_events", "audit_log", "server_labels", "match_words",
 )  # fmt: skip
 
 
@@ -183,6 +183,12 @@ async def fill(db: Database) -> None:
             f" {sort_ms.format(MATCHES)}, 'srv_' || n FROM numbers"
             " CROSS JOIN (VALUES ('event'), ('table')) AS chosen",
         ),
+        *numbered(
+            MATCHES,
+            "INSERT INTO match_words (org_id, word, created_at_ms, server_id)"
+            f" SELECT {org_id}, CAST(CASE WHEN column1 = 'cup' THEN 'cup' ELSE 'w' || (n % {RARE}) END AS BLOB),"
+            f" {sort_ms.format(MATCHES)}, 'srv_' || n FROM numbers CROSS JOIN (VALUES ('cup'), ('w')) AS chosen",
+        ),
         *(
             of_ended.sql.replace("WHERE id = :server_id", f"WHERE {ended}"),
             by_status.sql.replace("WHERE id = :server_id", f"WHERE {ended}"),
@@ -279,7 +285,7 @@ def rows_read(plan: Plan) -> int:
     )
 
 
-SMALL = ("page", "ordered", "listed", "edge", "wanted", "labeled", "counted")
+SMALL = ("page", "ordered", "listed", "edge", "wanted", "labeled", "counted", "found", "one", "part_0")
 """Parts of queries that have few rows; so has the index of open servers."""
 
 
@@ -300,7 +306,9 @@ class QueryCost:
                 assert words[1] in SMALL or "CONSTANT" in words or "servers_open" in words, steps
             if "TEMP B-TREE" in step:
                 # Only the rows of the page may be sorted, not the rows it is selected from, unless these are few.
-                is_of_few = "servers_open" in before or any("SCAN labeled" in one for one in steps)
+                is_of_few = "servers_open" in before or any(
+                    "SCAN labeled" in one or "SCAN part_" in one for one in steps
+                )
                 assert not step.startswith(".") or is_of_few, steps
             if "INDEX" in words:
                 self.indexes.add(words[words.index("INDEX") + 1])
@@ -724,3 +732,17 @@ async def test_next_match_of_a_region_is_found_by_the_indexes_of_open_servers(
         assert cost.indexes <= indexes, cost.plans
         assert cost.rows <= MATCHES // LIVE_OF_MATCHES, cost.plans
     assert "servers_waiting" in (await cost_of(partial(waiting_matches.has_pending_match, region="eu"))).indexes
+
+
+async def test_search_reads_what_its_rarest_word_finds(cost_of: CostOf) -> None:
+    few = MATCHES // RARE
+    for words, status in itertools.product((("w77",), ("w77", "w76")), (None, ServerStatus.STOPPED)):
+        cost = await cost_of(partial(list_matches, org_id=ORG, query=MatchListQuery(words=words, status=status)))
+        assert cost.rows <= 12 * few, (words, status, cost.rows, cost.plans)
+
+
+async def test_matches_without_a_result_are_read_from_their_index(cost_of: CostOf) -> None:
+    for outcome in (ListedOutcome.CANCELED, ListedOutcome.FAILED):
+        cost = await cost_of(partial(list_matches, org_id=ORG, query=MatchListQuery(outcome=outcome)))
+        assert "servers_without_result" in cost.indexes, cost.plans
+        assert cost.rows <= 2 * MATCHES // FAILED_OF_MATCHES

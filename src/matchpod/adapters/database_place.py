@@ -45,7 +45,7 @@ class PlaceFile:
             os.close(descriptor)
 
     def place(self) -> str:
-        """Return the place to store in the database: the token, and what a copied file has not."""
+        """Return the place to store in the database: the token, and properties that a copy of the file lacks."""
         status = self._path.stat()
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 

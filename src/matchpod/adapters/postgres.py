@@ -21,7 +21,7 @@ from matchpod.adapters.sql_text import NumberedSql, number_parameters
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Connections per process, besides one that listens and one for what is urgent: PostgreSQL allows 100 by default, and
+"""Connections per process, besides one for LISTEN and one for urgent queries: PostgreSQL allows 100 by default, and
 several replicas share them."""
 LISTEN_CHECK_S: Final = 5.0
 """How often the connection that listens is tried: a lost one is not always reported."""

@@ -117,7 +117,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     region_checks: CheckRuns
     web: Application
     ops: Application | None
-    """What the port for probes and metrics serves; None if there is no such port."""
+    """The application of the port for probes and metrics; None if there is no such port."""
 
     @property
     def access(self) -> Access:

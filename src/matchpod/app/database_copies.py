@@ -98,7 +98,7 @@ async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None
 
 
 def _valid_place(file: PlaceFile, stored: StoredPlace) -> str | None:
-    """Return which of the two places the file is at; None if it is at neither."""
+    """Return which of the two places the file matches; None if neither."""
     return next((place for place in (stored.place, stored.earlier) if place is not None and file.is_at(place)), None)
 
 

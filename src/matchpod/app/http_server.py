@@ -36,7 +36,7 @@ CLOSED_IN_PAUSE: Final = 16
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
 )
-"""What is answered in any case: requests of game servers, and the probes of operators."""
+"""Requests that are always answered: those of game servers, and the probes of operators."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
 """Limits of a server that is not the service; a process may usually have 1,024 open files."""
 DEFAULT_PATIENCE: Final = Patience()

@@ -196,7 +196,7 @@ class _LoopWatch:
         self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), None, extra=about, sinfo=stack))
 
     def _write(self, record: logging.LogRecord) -> None:
-        """Let a record be written, and wait for that, but not for long."""
+        """Let a record be written, and wait for that briefly."""
         is_written = threading.Event()
         self._records.put((record, is_written))
         is_written.wait(LAST_WORDS_S)

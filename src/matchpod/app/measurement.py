@@ -1,4 +1,4 @@
-"""Connect what is measured outside of the service, of this process and of clusters, with its metrics."""
+"""Connect measurements outside of the service, of this process and of clusters, with its metrics."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def warn_of_open_files(settings: Settings) -> None:
 
 
 def _not_writable(folder: Path) -> str:
-    """Say who we are and whose folder it is: in containers, volumes often belong to another user."""
+    """Name this user and the owner of the folder: in containers, volumes often belong to another user."""
     place = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
     me, owner = f"uid {os.geteuid()}, gid {os.getegid()}", place.stat()
     what = "cannot be written" if place == folder.absolute() else f"cannot be created in {place}"
@@ -177,7 +177,7 @@ def _open_vault(settings: Settings) -> Vault:
 
 
 def _check_database_user(settings: Settings) -> None:
-    """Raise ResourcesError if the database URL names no user, and that of this process, the default, has no name."""
+    """Raise ResourcesError if the database URL names no user and the user of this process has no name."""
     url = None if settings.database_url is None else urlsplit(settings.database_url.reveal())
     if url is None or url.username or "user" in parse_qs(url.query) or os.environ.get("PGUSER"):
         return

@@ -161,7 +161,7 @@ class Upkeep:
         self._metrics.silent_servers.replace(silent)
 
     async def _set_database_gauges(self) -> None:
-        """Set what is counted in the database, which all replicas count alike."""
+        """Set the gauges that are counted in the database, equally by all replicas."""
         now_ms, codes, metrics = self._clock.now_ms(), self._metrics.regions, self._metrics
         counted: dict[tuple[str, ...], float] = {(code, status): 0.0 for code in codes for status in ServerStatus}
         metrics.servers.replace(counted | await servers.count_by_status(self._db))

@@ -27,7 +27,7 @@ Columns: TypeAlias = Mapping[str, Callable[[_S], str | None]]
 
 
 def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -> None:
-    """Print the items as a table, one line each, or as a JSON array with all fields."""
+    """Print the items as a table with one line per item, or as a JSON array with all fields."""
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(items), indent=2))
         return

@@ -75,7 +75,7 @@ def audit_lines(
             session_id=item.actor if is_session(item.actor) else "",
             what=_ACTIONS[item.action].words if item.action in _ACTIONS else item.action.replace("_", " "),
             address=_address(item),
-            detail=item.detail.partition(", ")[2] if item.action == Action.LOGGED_IN else item.detail,
+            detail=_log_in(item, people) if item.action == Action.LOGGED_IN else item.detail,
         )
         for item in items
     ]
@@ -97,6 +97,11 @@ def browser_words(user_agent: str) -> str:
     browser = next(((name, found[1]) for name, mark in _BROWSERS if (found := mark.search(user_agent))), None)
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     return user_agent if browser is None else f"{' '.join(browser)}{', ' if system else ''}{system}"
+
+
+def _log_in(item: AuditItem, people: Mapping[str, str]) -> str:
+    """Return what more a log-in says: how often it was repeated, or the role of the person."""
+    return item.detail.partition(", ")[2].removeprefix(f"for {people.get(item.actor, '')}").removeprefix(", ")
 
 
 def _who(item: AuditItem, log_ins: Mapping[str, str], key_names: Mapping[str, str]) -> str:

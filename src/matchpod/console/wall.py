@@ -10,15 +10,18 @@ from collections import Counter as Counts
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.page_updates import added, inserted, removed, swapped
-from matchpod.console.rendering import fragment
+from matchpod.console.rendering import fragment, macro
 from matchpod.core.views.attention import Urgency
+from matchpod.core.views.progress import PlayerState
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.reading.wall import EndedMatch, Overview, WallCard, WallCards, WallTotals
 from matchpod.service.regions.alerts import RegionAlert
@@ -164,8 +167,7 @@ class Wall:
         return changed
 
     def _card(self, member: WallCard) -> bytes:
-        kind = "line" if self.view is WallView.TABLE else "card"
-        return fragment(PARTS, f"ended_{kind}" if isinstance(member, EndedMatch) else kind, member)
+        return render(member, self.view)
 
     def _groups(self, matches: Sequence[WallCard]) -> Iterator[tuple[str, bytes, list[WallCard]]]:
         """Yield the groups that have matches, each with a key, its heading and its matches; a table has no headings
@@ -181,6 +183,25 @@ class Wall:
         else:
             for counter, members in _grouped(matches):
                 yield f"group-{counter.group}", fragment(PARTS, "heading", counter), members
+
+
+def render(card: WallCard, view: WallView) -> bytes:
+    """Return a match as a line or a card."""
+    if isinstance(card, EndedMatch):
+        return fragment(PARTS, "ended_line" if view is WallView.TABLE else "ended_card", card)
+    if view is WallView.CARDS:
+        return fragment(PARTS, "card", card)
+    players = tuple(
+        (one.state, one.team, "" if one.state is PlayerState.CONNECTED else one.name or one.steam_id)
+        for one in card.progress.roster
+    )
+    return fragment(PARTS, "line", card, _dots(players, card.is_followed))
+
+
+@lru_cache(maxsize=2048)
+def _dots(players: tuple[tuple[PlayerState, Team | None, str], ...], is_followed: bool) -> Markup:
+    """Return the dots of players with the names of those who are away: in most matches all are there."""
+    return macro(PARTS, "dots_of_teams", players, is_followed)
 
 
 def urgency(card: WallCard) -> int:

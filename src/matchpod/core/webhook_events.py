@@ -59,7 +59,7 @@ TEST_EVENT: Final = "webhook.test"
 
 
 class WebhookFormat(StrEnum):
-    """What a webhook sends."""
+    """The format of what a webhook sends."""
 
     JSON = "json"
     DISCORD = "discord"

@@ -22,7 +22,7 @@ OF_KEY: Final = 2
 """Turns of one key in progress. More would make each slower: with SQLite, their work is done by one core and by a few
 threads that read, of which others need one."""
 OF_KEY_SHARED: Final = 4
-"""The same with a database on the network: some of them wait for its answers."""
+"""The limit with a database on the network: some turns wait for its answers."""
 NEAR_S: Final = 10.0
 """An owner is alone if no other owner had a turn for this long. Otherwise its keys have half as many in progress, and
 one turn begins per iteration of the loop: the next turn of another one has to wait for them."""

@@ -181,16 +181,16 @@ async def _list_found(
     found, found_params = by_index
     conditions, params = _conditions(org_id, msgspec.structs.replace(query, from_ms=None, before_ms=None))
     of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
-    if conditions == "org_id = :org_id" and not of_labels:  # the index knows the number, and which ones are on the page
-        total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
-        page = f"SELECT labeled_id FROM ({found}) AS labeled ORDER BY labeled_ms DESC, labeled_id"
-        found_params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
-        of_page = f"FROM servers WHERE id IN ({page} LIMIT :page_size OFFSET :offset) ORDER BY created_at_ms DESC, id"
-        return total, await read_all(db, ServerSummary, of_page, found_params)
-    # CROSS JOIN: SQLite then begins with the matches that were found.
-    joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
-    selected = f"FROM ({found}) AS labeled CROSS JOIN servers WHERE {joined}"
-    return await _list_few(db, selected, {**params, **found_params, **label_params}, query)
+    found_params = {**params, **found_params, **label_params}
+    if conditions != "org_id = :org_id" or of_labels:
+        # One by one: joined in another order, PostgreSQL would look for the matches once for each of the servers.
+        joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
+        found = f"SELECT * FROM ({found}) AS labeled WHERE (SELECT 1 FROM servers WHERE {joined} LIMIT 1) = 1"
+    total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
+    page = f"SELECT labeled_id FROM ({found}) AS labeled ORDER BY labeled_ms DESC, labeled_id"
+    found_params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+    of_page = f"FROM servers WHERE id IN ({page} LIMIT :page_size OFFSET :offset) ORDER BY created_at_ms DESC, id"
+    return total, await read_all(db, ServerSummary, of_page, found_params)
 
 
 async def _list_few(

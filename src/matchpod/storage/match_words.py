@@ -120,9 +120,10 @@ async def newest_with_words(
     for number, stored in enumerate(others):
         listed = ", ".join(f":other_{number}_{at}" for at in range(len(stored)))
         params |= {f"other_{number}_{at}": word for at, word in enumerate(stored)}
+        # Not EXISTS: PostgreSQL would join all matches that have the word, and time out.
         conditions.append(
-            f"EXISTS (SELECT 1 FROM match_words AS more WHERE more.org_id = :org_id AND more.word IN ({listed})"
-            " AND more.created_at_ms = one.created_at_ms AND more.server_id = one.server_id)"
+            f"(SELECT 1 FROM match_words AS more WHERE more.org_id = :org_id AND more.word IN ({listed})"
+            " AND more.created_at_ms = one.created_at_ms AND more.server_id = one.server_id LIMIT 1) = 1"
         )
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # UNION: a match that has two of the words is found once.

@@ -15,7 +15,7 @@ from matchpod.web.http.admission import address_group
 from matchpod.web.proxy_signs import proxy_sign
 
 LOOPBACK: Final = "loopback"
-"""What requests of this machine are counted by."""
+"""The key under which requests of this machine are counted."""
 
 
 async def authorize(
@@ -46,6 +46,6 @@ async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
 
 
 def client_address(call: Call) -> str | None:
-    """Return what a client is counted by: its address, or its network with IPv6. Trusted proxies say whose it is."""
+    """Return the key that a client is counted by: its address, or its network with IPv6. Trusted proxies say which."""
     client = call.scope.get("client")
     return None if client is None else address_group(client[0]) or LOOPBACK

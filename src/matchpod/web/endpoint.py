@@ -41,7 +41,7 @@ class Tag(StrEnum):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What all requests share: the services, the API description and the documentation pages."""
+    """Shared by all requests: the services, the API description and the documentation pages."""
 
     services: Services
     openapi: Callable[[], bytes]

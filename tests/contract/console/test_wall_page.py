@@ -159,6 +159,7 @@ async def test_match_page_has_the_button_and_says_who_acknowledged(site: Console
     assert f'action="{path}/acknowledge"' not in (await site.request("GET", path, who=MEMBER)).text
     response = await site.request("POST", f"{path}/acknowledge", who=OWNER, form={})
     assert response.status_code == 303
+    assert 'class="undo"' in (await site.follow(response, who=OWNER)).text
     site.service.broadcasts.forget()
     text = (await site.request("GET", path, who=MEMBER)).text
     assert f"by {site.keys[OWNER].view.prefix}…" in html.unescape(text)

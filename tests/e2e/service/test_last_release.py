@@ -11,7 +11,9 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.contract.databases import create_postgres_schema
@@ -158,3 +160,30 @@ def test_last_release_reads_matches_that_this_version_has_ruled(both: Both) -> N
         connection.request("GET", "/api/v1/stream?lastEventId=0", headers={"Authorization": f"Bearer {old.key}"})
         events = (line.strip() for line in connection.getresponse() if line.startswith(b"event: "))
         assert next(event for event in events if event not in USUAL) == b"event: ruling"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("role", "is_known"), [("owner", True), ("caster", False)])
+def test_people_with_a_role_have_no_rights_in_the_last_release(both: Both, role: str, *, is_known: bool) -> None:
+    old, new, _ = both
+    new.start()
+
+    def link() -> str:
+        done = new.run("console", "--org", "demo", "--name", "Ann", "--role", role)
+        assert done.returncode == 0, done.stderr
+        return urlsplit(done.stdout.strip()).path
+
+    def send(service: RunningService, method: str, path: str, **headers: str) -> httpx.Response:
+        url = f"http://127.0.0.1:{service.port}{path}"
+        form = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
+        return httpx.request(method, url, headers={**form, **headers})
+
+    assert send(old, "POST", link()).status_code == (303 if is_known else 401)
+    opened = send(new, "POST", link())
+    assert opened.status_code == 303
+    cookie = opened.headers["set-cookie"].partition(";")[0]
+    assert send(new, "GET", "/console/matches", Cookie=cookie).status_code == 200
+    answer = send(old, "GET", "/console/matches", Cookie=cookie)
+    assert (answer.status_code, answer.headers.get("location", "")[:14]) == (
+        (200, "") if is_known else (303, "/console/login")
+    )

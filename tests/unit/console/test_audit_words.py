@@ -48,9 +48,16 @@ def test_actor_is_named_by_what_they_logged_in_with(actor: str, who: str, sessio
 
 
 @pytest.mark.parametrize(
-    ("actor", "detail", "shown"), [("ses_1", "with key_1", ""), ("ses_4", "with key_1, 7 times", "7 times")]
+    ("actor", "detail", "shown"),
+    [
+        ("ses_1", "with key_1", ""),
+        ("ses_4", "with key_1, 7 times", "7 times"),
+        ("ses_2", "with a link", ""),
+        ("ses_5", "with a link, for Ann, as referee", "as referee"),
+        ("ses_6", "with a link, for Bo", ""),
+    ],
 )
-def test_log_in_shows_how_often_it_was_repeated(actor: str, detail: str, shown: str) -> None:
+def test_log_in_shows_how_often_it_was_repeated_or_the_role(actor: str, detail: str, shown: str) -> None:
     assert line(actor=actor, action=Action.LOGGED_IN, detail=detail).detail == shown
 
 

@@ -8,12 +8,16 @@ import pytest
 from cs2_protocol.game import Team
 from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
+from matchpod.console.rendering import fragment
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
+from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.reading.match_lists import MatchItem, MatchMap
+from matchpod.service.reading.wall import EndedMatch
 
 MATCH = MatchItem(
     server_id="srv_1",
@@ -125,3 +129,16 @@ def test_presence_is_not_known_without_the_log() -> None:
 @pytest.mark.parametrize(("given", "name"), [("final", "final"), (None, "srv_1"), (" \u200b", "srv_1"), (" x", " x")])
 def test_match_is_named_by_what_can_be_seen(given: str | None, name: str) -> None:
     assert match_name(msgspec.structs.replace(MATCH, external_match_id=given)) == name
+
+
+@pytest.mark.parametrize("name", ["ended_line", "ended_card"])
+def test_winner_is_named_and_marked_on_the_wall(name: str) -> None:
+    fields = {**msgspec.structs.asdict(MATCH), **WON, "maps_won": (0, 1), "team2": "<b>"}
+    match = EndedMatch(**fields, is_fast=False, players=(), is_final=True, group=WallGroup.FINISHED)
+    shown = fragment("wall_parts.html", name, match).decode()
+    assert "<bdi>&lt;b&gt; won</bdi>" in shown
+    assert shown.count(' <b class="chip good">won</b>') == 1
+    ruling = Ruling(id="ruling_1", winner=RuledWinner.TEAM1, reason=None, by=None, ruled_at="2026-03-14T20:03:20.000Z")
+    ruled = fragment("wall_parts.html", name, msgspec.structs.replace(match, ruling=ruling)).decode()
+    assert "<bdi>Winner by ruling: a</bdi>" in ruled
+    assert ruled.index("won</b>") < ruled.index("&lt;b&gt;</bdi>", ruled.index("won</b>"))

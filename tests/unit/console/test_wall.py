@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.console.rendering import fragment
-from matchpod.console.wall import PARTS, by_label, card_changes, count_groups, label_key, label_names
+from matchpod.console.wall import PARTS, WallView, by_label, card_changes, count_groups, label_key, label_names, render
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention, Urgency
@@ -129,8 +129,8 @@ def test_counters_add_up_to_the_matches_and_flagged_ones_are_those_that_need_att
     assert [one.group for one in counters] == list(WallGroup)
     assert sum(one.count for one in counters) == len(calm) == len(opened)
     for one in calm:
-        for kind in ("card", "line"):
-            shown = fragment(PARTS, kind, one)
+        for view in WallView:
+            shown = render(one, view)
             assert (b" data-reason=" in shown) == (b" data-urgent" in shown) == one.needs_attention
     # No reason is lost, except what is the cause of a whole region.
     for before, after in zip(opened, calm, strict=True):

@@ -42,6 +42,7 @@
   function run(root) {
     const now = live.now();
     for (const counter of root.querySelectorAll("time[data-since]")) show(counter, duration(now - counter.dataset.since));
+    for (const form of root.querySelectorAll("form.undo")) if (form.dataset.until <= now) form.remove();
     for (const counter of root.querySelectorAll("time[data-until]")) show(counter, duration(counter.dataset.until - now));
   }
 
@@ -85,7 +86,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     const isInUse = () => isSending || isTyped || document.querySelector(".secret, .notice [data-copy]");  // shown once
     live = new LivePage({ prepare: dress, updated, isInUse });
-    if (typeof WallPage !== "undefined") wall = new WallPage(live);
+    if (typeof WallPage !== "undefined") wall = new WallPage();
     dress(document);
     updated();
     confirmations();

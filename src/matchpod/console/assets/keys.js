@@ -3,7 +3,7 @@
 // Without this file all of it works with the Tab key, with days in UTC, and by checking each box.
 (() => {
   const isOn = () => localStorage.getItem("keys") !== "off";
-  const shownItems = () => [...document.querySelectorAll("[data-item], .match h3 a")].filter((one) => one.getClientRects().length);
+  const shownItems = () => [...document.querySelectorAll("[data-item], .match h3 a, .named > a")].filter((one) => one.getClientRects().length);
 
   function toSearch() {
     const field = document.querySelector("main input[type=search]");

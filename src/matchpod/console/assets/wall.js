@@ -3,8 +3,7 @@
 // drawn by the server; all of them are on the page, and those that do not fit the filters are hidden.
 
 class WallPage {
-  constructor(live) {
-    this.live = live;
+  constructor() {
     this.title = document.title;
     this.known = null;
     this.alarms = new Alarms(() => this.alarm());
@@ -90,12 +89,6 @@ class WallPage {
     this.hideEmptyGroups();
     this.acknowledgeShown();
     this.alarm();
-    const now = this.live.now();
-    for (const form of document.querySelectorAll("form.undo")) {
-      const leftMs = form.dataset.until - now;
-      if (leftMs <= 0) form.remove();
-      else setTimeout(() => this.updated(), leftMs + 50);
-    }
   }
 
   // The regions and labels of all matches on the wall.

@@ -39,6 +39,7 @@ from matchpod.core.match.actions import ActionType
 from matchpod.core.model import MatchType
 from matchpod.core.requests.demo_query import read_demo_query
 from matchpod.core.server_status import ServerStatus
+from matchpod.service.acknowledgements import Acknowledged
 from matchpod.service.reading.match_details import FailureDetail, MadeRuling, MatchDetail
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.web.handlers.demos import demo_response
@@ -71,7 +72,8 @@ async def act(visit: Visit) -> Response:
     if isinstance(revealed, Revealed):
         await _refresh(visit, server_id)
         return await show(visit, revealed=revealed)
-    return await _done(visit, server_id, action.notice)
+    undo_ms = revealed.at_ms if isinstance(revealed, Acknowledged) else 0
+    return await _done(visit, server_id, action.notice, number=undo_ms)
 
 
 async def rule(visit: Visit) -> Response:
@@ -142,12 +144,12 @@ async def _refresh(visit: Visit, server_id: str) -> None:
         await (await broadcast_of(visit, server_id)).refresh()
 
 
-async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "") -> Response:
+async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "", number: int = 0) -> Response:
     """Return to the page, or to a place on it."""
     await _refresh(visit, server_id)
     path = f"/console/matches/{server_id}"
     if not place:
-        return visit.done(path, notice)
+        return visit.done(path, notice, number=number)
     return redirect(f"{path}#{place}", notice_header(visit.deps.origins, path, notice))
 
 

@@ -148,7 +148,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
 
     def _after_first_change(self, due_ms: int) -> int:
-        """Return the same, regardless of later map changes: a client may crash with the reason of one repeatedly."""
+        """Return the same, regardless of later map changes: a client may crash with their reason repeatedly."""
         changed_ms = self.presence.map_change_at_ms
         return due_ms if changed_ms is None or changed_ms > due_ms else self._after_map_change(due_ms)
 

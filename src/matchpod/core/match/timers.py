@@ -14,7 +14,7 @@ UPLOAD_BEGINS_S = 60.0
 """Time after a map, besides the delay of GOTV, by which its upload has begun: the plugin waits 29.5 s."""
 
 MIN_UPLOAD_BEGINS_S = 10.0
-"""The least of it, at any speed of the game: the machine is no faster."""
+"""Its minimum at any speed of the game: the machine is no faster."""
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):

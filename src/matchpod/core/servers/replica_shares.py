@@ -15,7 +15,7 @@ class ReplicaLoad(msgspec.Struct, frozen=True):
     max_matches: int | None = None
 
     def added_up_to(self, level: int) -> int:
-        """How many more it drives once it drives `level` matches, or as many as it may."""
+        """How many more matches it acquires to drive `level`, or as many as it may."""
         limit = level if self.max_matches is None else min(level, self.max_matches)
         return max(0, limit - self.matches)
 

@@ -60,7 +60,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     health: dict[PlayerId, int] = {}
     died_at_ms: dict[PlayerId, int] = {}
     shots: dict[int, dict[PlayerId, Shots]] = {}
-    """Shots by round. Reports may overtake the log, so a round may be here before its record."""
+    """Shots by round. Reports may overtake the log, so a round may be listed before its record exists."""
     mvps: MvpReports = msgspec.field(default_factory=MvpReports)
     was_restored: bool = False
     """A backup was restored: the game's totals of damage still contain the dropped rounds."""

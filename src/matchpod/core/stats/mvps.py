@@ -35,7 +35,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
 
     game: dict[int, dict[PlayerId, int]] = {}
     plugin: dict[int, dict[PlayerId, int]] = {}
-    """Reports of the plugin may overtake the log, so a round may be here before its record."""
+    """Reports of the plugin may overtake the log, so a round may be listed before its record exists."""
     is_whole: bool = True
     """False once log lines were lost: totals without a report are unknown then."""
     stale: dict[PlayerId, int] = {}

@@ -238,13 +238,13 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         return Situation(
             now_ms=now_ms, phase=row.public_phase, silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
         )
-    is_joining = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN
+    is_joining, missing = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN, progress.missing
     return Situation(
         now_ms=now_ms,
         phase=progress.phase,
-        missing=progress.missing,
-        left_ms=_left_ms(progress) if progress.phase is PublicPhase.LIVE else (),
-        is_loading=is_joining and bool(progress.roster) and not progress.missing,
+        missing=missing,
+        left_ms=_left_ms(progress) if missing and progress.phase is PublicPhase.LIVE else (),
+        is_loading=is_joining and bool(progress.roster) and not missing,
         join_until_ms=progress.until_ms if is_joining else None,
         silent_ms=silent_ms,
         paused_ms=progress.paused_ms,

@@ -22,7 +22,7 @@ def stored_progress(row: ServerSummary) -> MatchProgress:
 
 
 def stored_state(row: ServerSummary) -> LiveState:
-    """The same as callers see it."""
+    """The progress as callers see it."""
     return _state(*_key(row))
 
 

@@ -96,7 +96,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def request_as(self, caller: Principal, code: str, query: CheckQuery) -> RegionCheckView:
-        """Check a region for an owner: only if theirs is the only organization, whose servers they all are."""
+        """Check a region for an owner; allowed only if theirs is the only organization of the installation."""
         await self._require_only_organization()
         return await self.request(code, actor=caller.actor, may_allocate=query.may_allocate)
 

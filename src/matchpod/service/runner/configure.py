@@ -184,7 +184,7 @@ async def current_map(line: ConsoleLine) -> str | None:
 
 
 async def tv_port(line: ConsoleLine) -> int | None:
-    """The port of GOTV; None if the server does not say."""
+    """The port of GOTV; None if unknown."""
     (found,) = await _cvars(line, (match_commands.TV_PORT,))
     return int(found.value) if found is not None and found.value.isascii() and found.value.isdecimal() else None
 

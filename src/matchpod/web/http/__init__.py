@@ -1,1 +1,1 @@
-"""The HTTP server. It knows nothing of Matchpod but how to write an error."""
+"""The HTTP server. It knows nothing about Matchpod except how to write an error."""

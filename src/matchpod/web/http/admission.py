@@ -72,7 +72,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = LOOPBACK_NETWORKS
     """Their connections do not count for an address; the requests on them count for that of the client."""
     probes: ConnectionLimits | None = None
-    """Places besides, which only connections that begin with a probe can take, for one request each. The limits of an
+    """Additional places that only connections that begin with a probe can take, for one request each. The limits of an
     address then hold for this machine too."""
 
     @property

@@ -124,11 +124,11 @@ class Connections:
         self.open: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self._silent: dict[Connection, float] = {}
-        """Those without a request yet and when they were opened, oldest first."""
+        """Connections without a request yet, and when they were opened, oldest first."""
         self._idle: dict[Connection, None] = {}
-        """Those that are idle, longest first."""
+        """Idle connections, longest idle first."""
         self._unread: dict[Connection, int] = {}
-        """Those whose clients do not read, and the bytes that wait for them; longest without progress first."""
+        """Connections whose clients do not read, and the bytes that wait for them; longest without progress first."""
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
@@ -150,7 +150,7 @@ class Connections:
         self._silent[connection] = time.monotonic()
 
     def set_idle(self, connection: Connection) -> None:
-        """Note that a connection has no request in progress any longer."""
+        """Note that a connection no longer has a request in progress."""
         self._idle[connection] = None
 
     def set_busy(self, connection: Connection) -> None:

@@ -20,10 +20,10 @@ from matchpod.web.http.responses import Header
 
 LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
-"""Proxies that a request may have passed; with more, the last address that was read counts as the client."""
+"""Most proxies that a request may pass; beyond them, the last address that was read counts as the client."""
 
 MAX_NODE_BYTES: Final = 64
-"""Longer entries are no addresses, and are not kept."""
+"""Longer entries are not addresses, and are not cached."""
 
 KEPT: Final = 4096
 """Parsed addresses that are kept: parsing takes as long as the rest of accepting a connection."""
@@ -40,7 +40,7 @@ _Address = IPv4Address | IPv6Address
 
 
 class TrustedProxies:
-    """The machines whose headers count."""
+    """The trusted machines, whose headers count."""
 
     def __init__(self, networks: Iterable[str] = LOOPBACK_NETWORKS) -> None:
         """`networks` are addresses, or networks such as `10.0.0.0/8`."""
