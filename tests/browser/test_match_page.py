@@ -36,13 +36,14 @@ DEMO_NAME = "W" * 116 + ".dem"
 
 @pytest.fixture(scope="module")
 def live_id(service: ConsoleService) -> Iterator[str]:
-    """A match of ten players with long names, which is live for minutes; the id of its server."""
+    """A match of ten players with long names, which is live for longer than the tests take; the id of its server."""
     listed = players(10, first=500)
     teams = {f"team{n + 1}": {"name": NAMES[n], "players": listed[5 * n : 5 * n + 5]} for n in range(2)}
     variables = cvars(15, "full_match", sim_seed=7)
     settings = {
         "matchType": "competitive",
         "map": "de_mirage",
+        "maxRounds": 60,
         "serverPassword": PASSWORD,
         "teams": teams,
         "customCvars": variables,
