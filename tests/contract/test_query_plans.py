@@ -736,9 +736,11 @@ async def test_next_match_of_a_region_is_found_by_the_indexes_of_open_servers(
 
 async def test_search_reads_what_its_rarest_word_finds(cost_of: CostOf) -> None:
     few = MATCHES // RARE
-    for words, status in itertools.product((("w77",), ("w77", "w76")), (None, ServerStatus.STOPPED)):
-        cost = await cost_of(partial(list_matches, org_id=ORG, query=MatchListQuery(words=words, status=status)))
-        assert cost.rows <= 12 * few, (words, status, cost.rows, cost.plans)
+    outcomes = (None, ListedOutcome.FINISHED, ListedOutcome.CANCELED)
+    for words, status, outcome in itertools.product((("w77",), ("w77", "w76")), (None, ServerStatus.STOPPED), outcomes):
+        query = MatchListQuery(words=words, status=status, outcome=outcome)
+        cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
+        assert cost.rows <= 12 * few, (query, cost.rows, cost.plans)
 
 
 async def test_matches_without_a_result_are_read_from_their_index(cost_of: CostOf) -> None:

@@ -42,6 +42,12 @@ _OUTCOMES: Final = {
     ListedOutcome.CANCELED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'stopped'"),
     ListedOutcome.FAILED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'failed'"),
 }
+_OUTCOMES_OF_ONE: Final = {
+    ListedOutcome.FINISHED: ("match_phase || '' = 'ended'", "COALESCE(reason, '') = ''"),
+    ListedOutcome.CANCELED: ("COALESCE(reason, '') <> ''", "status || '' = 'stopped'"),
+    ListedOutcome.FAILED: ("COALESCE(reason, '') <> ''", "status || '' = 'failed'"),
+}
+"""The same of servers that are found by their ids: the index of those without a result must not tempt PostgreSQL."""
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
 
@@ -223,7 +229,7 @@ def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False)
     # Few servers have one external id or are open: other conditions must not tempt SQLite to use another index.
     conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
     if query.outcome is not None:
-        conditions += _OUTCOMES[query.outcome]
+        conditions += (_OUTCOMES if is_ordered else _OUTCOMES_OF_ONE)[query.outcome]
     created = "created_at_ms" if is_ordered else "created_at_ms + 0"
     if query.from_ms is not None:
         conditions.append(f"{created} >= :from_ms")
