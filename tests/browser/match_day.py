@@ -228,7 +228,8 @@ def play(day: MatchDay, person: Person) -> None:
     with person.incident("a team gives up", FORFEIT, "asked for an admin", time.monotonic()):
         person.act("forfeit", winner="team2", reason="Reds give up", by="Eva")
     solve_lost_callback(day, person)
-    with person.incident("the pause takes long", PAUSED, "paused", None):
+    # A pause is long after five minutes by the clock on the wall, at any speed of the games.
+    with person.incident("the pause takes long", PAUSED, "paused" if speed == 1 else "asked for an admin", None):
         time.sleep(max(0.0, paused_s + PAUSE_S / speed - time.monotonic()))
         person.act("unpause")
     person.is_quiet(PAUSED)
