@@ -66,8 +66,7 @@ class MatchDay:
         self.speed = speed
         self.numbers = range(1, matches + 1)
         ports = free_port_range(matches + SPARE)
-        settings = {"callback_private": "allow", "max_creations_per_minute": "off", "max_live_matches": "off"}
-        self.service = ConsoleService(folder, regions=region(REGION, ports, speed=speed), **settings)
+        self.service = ConsoleService(folder, regions=region(REGION, ports, speed=speed))
         self.receiver = CallbackReceiver()
         self.servers: dict[int, str] = {}
         """The server of each match, by its number."""
