@@ -44,7 +44,7 @@ SPARE: Final = 6
 FOUND_S: Final = 10.0
 """By then an incident is on the wall."""
 SIDE: Final = 2
-"""Players of a team: so many servers share one machine."""
+"""Players of a team: all servers share one machine."""
 LATE, ABSENT, MISSING = 7, 19, 28
 """Matches in which a player does not come: they get time, are forfeited, are canceled."""
 CRASHES: Final = 12, 23
@@ -121,7 +121,7 @@ class MatchDay:
             answer = subprocess.run([sys.executable, RCON, *arguments], check=True, capture_output=True, text=True)
             if "Usage" not in answer.stdout:
                 return
-        raise AssertionError(f"nobody is connected in match {number}")
+        raise AssertionError(f"no player is connected in match {number}")
 
     def crash(self, number: int) -> None:
         """Kill the game server of a match."""
@@ -129,7 +129,7 @@ class MatchDay:
         game.signal(signal.SIGKILL)
 
     def wait_until_live(self) -> None:
-        """Wait until all matches are live in which nobody is missing."""
+        """Wait until all matches are live in which no player is missing."""
         for number in self.numbers:
             if number not in (*JOIN_S, LOST):
                 self.running.wait_for(self.servers[number], lambda one: one["phase"] == "live")
