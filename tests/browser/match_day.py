@@ -188,6 +188,14 @@ class Person:
         form.get_by_role("button").last.click()
         expect(self.page.locator("#requested li").first).to_contain_text("done")
 
+    def claim(self, number: int) -> None:
+        """Say on the wall that Eva is on it."""
+        strip = self.wall.locator(f"#strip-{self._day.servers[number]}")
+        strip.locator("summary").click()
+        strip.locator("[name=name]").fill("Eva")
+        strip.get_by_role("button", name="I’m on it").click()
+        expect(strip).to_contain_text("Eva is on it")
+
     def is_quiet(self, number: int) -> None:
         """Wait until a match needs no attention any more."""
         expect(self.wall.locator(f"#strip-{self._day.servers[number]}")).to_have_count(0)
@@ -218,6 +226,7 @@ def play(day: MatchDay, person: Person) -> None:
     with person.incident("a team asks for a pause", PAUSED, "asked for an admin", time.monotonic()):
         expect(person.page.locator("#chat-title").locator("..")).to_contain_text("our captain lost the connection")
         person.act("pause", reason="connection lost", by="Eva")
+    person.claim(PAUSED)
     paused_s = time.monotonic()
     for number in CRASHES:
         day.crash(number)
@@ -231,7 +240,6 @@ def play(day: MatchDay, person: Person) -> None:
     with person.incident("the pause takes long", PAUSED, "paused" if speed == 1 else "asked for an admin", None):
         time.sleep(max(0.0, paused_s + PAUSE_S / speed - time.monotonic()))
         person.act("unpause")
-    person.is_quiet(PAUSED)
     with person.incident("a player is late", LATE, "missing", None):
         person.act("extendJoin", seconds="120")
         person.act("start")
