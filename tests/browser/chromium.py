@@ -22,6 +22,12 @@ expect.set_options(timeout=TIMEOUT_MS)
 AXE_OPTIONS = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
 """All rules that are on by default, and the size of targets; not those of level AAA."""
 
+SET_VISIBLE = """(state) => {
+  Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Hides or shows a page, as the browser does with tabs in the background."""
+
 _REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violated: ${event.violatedDirective} by ${event.blockedURI} ${event.sourceFile}`));

@@ -64,11 +64,12 @@ FIRST_ACCOUNT = int(players(1)[0]) - 76561197960265728
 
 
 class ConsoleService:
-    """The service, its people and its matches; `more` are settings."""
+    """The service, its people and its matches; `regions` and `more` are settings."""
 
-    def __init__(self, folder: Path, *, servers: int = SERVERS, **more: str) -> None:
-        ports = free_port_range(2 * servers)
-        regions = region(FAST, ports[:servers], speed=30) + region(PATIENT, ports[servers:], speed=1)
+    def __init__(self, folder: Path, *, servers: int = SERVERS, regions: str = "", **more: str) -> None:
+        if not regions:
+            ports = free_port_range(2 * servers)
+            regions = region(FAST, ports[:servers], speed=30) + region(PATIENT, ports[servers:], speed=1)
         settings = {"callback_private": "allow", "max_creations_per_minute": "off", "max_live_matches": "off"}
         self.running = RunningService(folder, regions=regions, settings={**settings, **more})
         self.hostile: list[str] = []

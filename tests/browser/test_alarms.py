@@ -8,9 +8,10 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.chromium import SET_VISIBLE
 from tests.browser.conftest import Pages
 from tests.browser.console_service import ConsoleService, lines_of_chat
-from tests.browser.test_tabs import SET_VISIBLE, WITHOUT_SHARED_WORKER, wait_for_streams
+from tests.browser.test_tabs import WITHOUT_SHARED_WORKER, wait_for_streams
 from tests.browser.test_wall import FAILED
 from tests.e2e.service.running_service import wait_until
 

@@ -10,6 +10,7 @@ from time import monotonic
 import pytest
 from playwright.sync_api import Error, Page, Route, expect
 
+from tests.browser.chromium import SET_VISIBLE
 from tests.browser.conftest import Pages
 from tests.browser.console_service import ConsoleService, lines_of_chat
 from tests.browser.test_wall import is_marked, mark
@@ -20,10 +21,6 @@ TABS = sized(7, 20)
 """More than the six connections to a host that a browser has."""
 LATE_S = 10.0
 """Far less than the 25 s that a form took behind six streams; the machine may be busy."""
-SET_VISIBLE = """(state) => {
-  Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
-  document.dispatchEvent(new Event("visibilitychange"));
-}"""
 WITHOUT_SHARED_WORKER = "delete window.SharedWorker"
 
 

@@ -123,7 +123,7 @@ class Wall:
             "groupings": fragment(PARTS, "groupings", label_names(found.cards, self._grouped_by), self._grouped_by),
             "counters": fragment(PARTS, "counters", count_groups(found.cards)),
             "attention": fragment(PARTS, "attention", open_ones),
-            "strip": self._render_strip(found.alerts, urgent),
+            "strip": self._render_strip(found.alerts, urgent, totals),
             "older": fragment(PARTS, "older", found.older_ms),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
@@ -138,11 +138,11 @@ class Wall:
         if values and (self._ticks % TOTALS_TICKS == 0 or not values <= self._progress.keys()):
             self._progress = await self._overview.label_progress(self._org_id, self._grouped_by, sorted(values))
 
-    def _render_strip(self, alerts: Sequence[RegionAlert], urgent: Sequence[WallCard]) -> bytes:
+    def _render_strip(self, alerts: Sequence[RegionAlert], urgent: Sequence[WallCard], totals: WallTotals) -> bytes:
         """Return the strip; the same one if nothing in it has changed."""
         ordered = sorted(urgent, key=lambda one: (one.claim is not None, -urgency(one), one.since_ms, one.server_id))
         failed = tuple(one.server_id for one in urgent if isinstance(one, EndedMatch))
-        shown = (alerts, ordered[:STRIP], failed, len(ordered) - STRIP)
+        shown = (alerts, ordered[:STRIP], failed, len(ordered) - STRIP, totals.given_up)
         if self._strip[0] != shown:
             self._strip = (shown, fragment(PARTS, "strip", *shown))
         return self._strip[1]

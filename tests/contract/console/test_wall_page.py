@@ -24,6 +24,7 @@ from matchpod.service.regions.regions import Region, Regions
 from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
+from tests.contract.console.callback_rows import given_up
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 from tests.unused_fleet import UnusedFleet
 
@@ -183,6 +184,12 @@ async def test_counters_equal_the_cards_and_lead_to_them(site: ConsoleSite) -> N
             assert (state is None) == (tone == "none") == (number == "0")
             assert state is None or shown.count(state[1]) == int(number)
     assert text.count('id="card-group-') == 0
+
+
+async def test_lost_callback_is_in_the_strip_above_the_matches(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "its callback is lost")
+    strip = (await read_wall(site)).partition('<ul id="strip"')[2].partition("</ul>")[0]
+    assert f'<a href="/console/deliveries/{callback_id}"><bdi>its callback is lost</bdi></a>' in strip
 
 
 async def test_line_of_a_match_says_where_it_stands(site: ConsoleSite) -> None:
