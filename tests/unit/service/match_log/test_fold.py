@@ -347,5 +347,7 @@ def test_action_of_a_later_version_is_ignored(kind: EntryKind, body: bytes) -> N
 def test_action_answers_a_call_for_an_admin() -> None:
     fold = new_fold()
     fold.signals = Signals(called_ms=START_MS, call="Ann: !admin")
-    fold_all(fold, [entry(EntryKind.ACTION, START_MS, action_body(ActionRequest(id="action_1", type=ActionType.PAUSE)))])
+    fold_all(
+        fold, [entry(EntryKind.ACTION, START_MS, action_body(ActionRequest(id="action_1", type=ActionType.PAUSE)))]
+    )
     assert (fold.signals.called_ms, fold.signals.call) == (None, "")
