@@ -2,6 +2,7 @@
 
     python -m scripts.screenshots [FOLDER]      all pages, into build/screenshots by default
     python -m scripts.screenshots --docs        only the pictures of the pages, into docs/images
+    python -m tests.browser.match_day --pictures FOLDER      a full wall, which is the picture in the README
 
 Starts a service with an empty data folder and sandbox matches, some of which are over. Pages are listed in
 `tests/browser/addresses.py`.
@@ -29,8 +30,8 @@ SIZES: Final[Sequence[ViewportSize]] = (
     {"width": 390, "height": 844},
 )
 SCHEMES: Final = ("light", "dark")
-IN_README: Final = {"live": "live", "match": "match", "match-ended": "result"}
-"""The pages shown in the README, and the names of their pictures."""
+IN_README: Final = {"match": "match", "match-ended": "result"}
+"""The pages whose pictures are in docs, and the names of these; that of the wall is of a whole match day."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """How long the matches are played before the first screenshot."""

@@ -88,6 +88,10 @@ class Signals(msgspec.Struct):
             else:
                 self.paused_ms = None
 
+    def answer(self) -> None:
+        """Note that someone asked for an action on the match: a call for an admin was heard."""
+        self.called_ms, self.call = None, ""
+
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a match at a moment; times are in ms."""

@@ -218,6 +218,7 @@ class Fold(msgspec.Struct):
         """Apply an entry about an action; one that a later version wrote, and that cannot be read, changes nothing."""
         match entry.kind:
             case EntryKind.ACTION if (action := read_action_body(entry.body, ActionRequest)) is not None:
+                self.signals.answer()
                 return self.reader.request_action(action, entry.received_ms)
             case EntryKind.ACTION_SENT if (action_id := read_action_body(entry.body, str)) is not None:
                 self.reader.match.note_action_sent(action_id)

@@ -12,14 +12,16 @@ import pytest
 from cs2_protocol.log_clock import ZONE_STEP_MS
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import Effect, EndMatch, StartPlay
+from matchpod.core.match.actions import ActionRequest, ActionType
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.servers.server_loss import SILENCE_MS
+from matchpod.core.views.attention import Signals
 from matchpod.core.views.progress import Stays
 from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline_items import AssistItem, TimelineItem
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.entries import EntryKind, action_body
 from matchpod.service.match_log.fold import MAX_STEP_MS, Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -340,3 +342,12 @@ def test_action_of_a_later_version_is_ignored(kind: EntryKind, body: bytes) -> N
     fold = new_fold()
     assert fold_all(fold, [entry(kind, START_MS, body)]) == []
     assert fold.match.actions == {}
+
+
+def test_action_answers_a_call_for_an_admin() -> None:
+    fold = new_fold()
+    fold.signals = Signals(called_ms=START_MS, call="Ann: !admin")
+    fold_all(
+        fold, [entry(EntryKind.ACTION, START_MS, action_body(ActionRequest(id="action_1", type=ActionType.PAUSE)))]
+    )
+    assert (fold.signals.called_ms, fold.signals.call) == (None, "")
