@@ -86,6 +86,18 @@ class DelegatingDatabase(Database):
         await self._db.close()
 
 
+class RecordingDatabase(DelegatingDatabase):
+    """Records the queries that are run."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.queries: list[tuple[str, Mapping[str, Value]]] = []
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        self.queries.append((sql, params or {}))
+        return await super().read(sql, params)
+
+
 class Harness:
     """The database of one test, which can be opened more than once: a SQLite file or a PostgreSQL URL."""
 
