@@ -207,14 +207,16 @@ async def test_commit_is_not_cut(world: World, db: Database, end: str) -> None:
     assert world.files() == {"a.dem": b"0123456789"}
 
 
-async def test_silent_sender_is_cut(world: World, db: Database) -> None:
-    impatient = World(db, world.folder, UploadLimits(silent_s=0.01))
-    assert (await impatient.upload(body(b"0123", then=hang))).reason is MissingReason.CUT
-
-
-async def test_slow_upload_is_ended(world: World, db: Database) -> None:
-    impatient = World(db, world.folder, UploadLimits(total_s=0.05))
-    assert (await impatient.upload(body(b"0123", then=hang))).reason is MissingReason.TOO_SLOW
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(UploadLimits(silent_s=0.01), MissingReason.CUT), (UploadLimits(total_s=0.05), MissingReason.TOO_SLOW)],
+    ids=["silent", "slow"],
+)
+async def test_sender_that_takes_too_long_is_cut_off(
+    world: World, db: Database, limits: UploadLimits, reason: MissingReason
+) -> None:
+    impatient = World(db, world.folder, limits)
+    assert (await impatient.upload(body(b"0123", then=hang))).reason is reason
 
 
 async def test_stopped_service_leaves_an_interrupted_upload(world: World) -> None:

@@ -175,18 +175,6 @@ async def test_process_that_takes_over_a_match_expects_its_demos(world: World) -
     assert await states(world) == [(1, DemoState.RECORDING, None)]
 
 
-async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
-    world.start()
-    await world.create(game=RECORDED)
-    await world.until(lambda: is_expected(world), "live")
-    await world.cancel()
-    world.processes[0].supervisor.notify("srv_1")
-    world.clock.ahead_ms += HANDOVER_MS
-    await until_released(world)
-    assert await states(world) == [(1, DemoState.MISSING, MissingReason.CANCELED)]
-    assert not is_draining(await world.row())
-
-
 async def test_canceling_does_not_wait_for_the_demo_of_an_earlier_map(world: World) -> None:
     world.start()
     await world.create(game=BO3, scenario="one_sided")
@@ -254,14 +242,6 @@ def test_upload_of_a_slower_game_is_awaited_for_longer(given: str, seconds: floa
     row = server_row(game_id="00000000-0000-4000-8000-000000000000")
     *_, awaited = DemoRecords(row, match, speed=SPEED).statements(0)
     assert awaited.params["until_ms"] == seconds * 1000
-
-
-async def test_match_that_is_not_recorded_is_released_at_once(world: World) -> None:
-    world.start()
-    await world.create()
-    await until_released(world)
-    assert await demos.of_server(world.db, "srv_1") == []
-    assert read_marks((await world.row()).marks).gotv is msgspec.UNSET
 
 
 async def test_gotv_is_on_and_uploads_are_set_before_the_map_is_loaded(world: World) -> None:
