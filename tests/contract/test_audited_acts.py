@@ -10,17 +10,14 @@ import pytest
 from matchpod.core.errors import CallbackWaitingError, ServerNotRunningError
 from matchpod.core.iso_dates import iso_time
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.service.access.audit import COMMAND_LINE, Audit
-from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.access.audit import COMMAND_LINE
+from matchpod.service.access.organizations import AccessError
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import outbox, region_flags, servers, withheld_servers
 from tests.contract import databases
 from tests.contract.test_access import START_MS
-from tests.contract.test_matches import World as Callers
-from tests.contract.test_matches import body
-from tests.vaults import VAULT
+from tests.contract.test_matches import Callers, body
 
 harness = databases.mostly_sqlite_harness
 
@@ -36,9 +33,7 @@ class World(Callers):
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.clock.at_ms = START_MS
-        self.audit = Audit(db=db, clock=self.clock)
-        self.access = Access(db=db, clock=self.clock, vault=VAULT)
-        self.callbacks = CallbackDeliveries(db=db, clock=self.clock, wake=lambda: None, audit=self.audit)
+        self.audit, self.access, self.callbacks = self.services.audit, self.services.access, self.services.callbacks
         self.switch = RegionSwitch(db=db, audit=self.audit, codes=["eu"])
 
     def wait(self) -> None:

@@ -21,7 +21,7 @@ from matchpod.core.requests.history_query import ListQuery
 from matchpod.core.requests.match_list_query import ListedOutcome, MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database, Statement, Value
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import (
     acknowledgements,
     audit_log,
@@ -43,7 +43,7 @@ from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches, maps_of_listed
 from matchpod.storage.server_labels import COMPARED
 from tests.contract import databases
-from tests.contract.databases import Harness, RecordingDatabase
+from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
 
 PART_ROWS = 2_000
@@ -98,6 +98,16 @@ BEFORE_MS = (FIRST_DAY + 33) * DAY_MS + DAY_MS // 2
 
 Query = tuple[str, Mapping[str, Value]]
 Plan = dict[str, Any]
+
+
+class RecordingDatabase(DelegatingDatabase):
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.queries: list[Query] = []
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        self.queries.append((sql, params or {}))
+        return await super().read(sql, params)
 
 
 def numbered(last: int, insert: str) -> list[str]:
