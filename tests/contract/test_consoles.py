@@ -317,7 +317,8 @@ async def test_answers_of_one_call_are_limited_together() -> None:
     async with FakeServer(answer="x" * CVAR_BYTES) as port:
         console = await RconConsoles().open(HOST, port, PASSWORD)
         fitting = MAX_CALL_BYTES // CVAR_BYTES
-        assert len(await console.run_all(["mp_buytime"] * fitting)) == fitting
+        answers = await console.run_all(["mp_buytime"] * fitting)
+        assert [len(answer) for answer in answers] == [CVAR_BYTES] * fitting
         await console.close()
         console = await RconConsoles().open(HOST, port, PASSWORD)
         with pytest.raises(ConsoleFaultError, match="packet size"):

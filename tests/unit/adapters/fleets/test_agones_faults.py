@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.adapters.fleets.agones_faults import ALLOCATE, sentence_of, unavailable
+from matchpod.adapters.fleets.agones_faults import ALLOCATE, RIGHTS, sentence_of, unavailable
 from matchpod.adapters.kubernetes.api_errors import (
     ClusterConfigError,
     KubernetesError,
@@ -40,3 +40,14 @@ def test_error_is_said_in_one_sentence(error: KubernetesError, sentence: str) ->
     fault = unavailable(error, ALLOCATE)
     assert isinstance(fault, FleetUnavailableError)
     assert str(fault) == sentence
+
+
+def test_rights_are_those_of_the_documented_role() -> None:
+    assert {str(right) for right in RIGHTS} == {
+        ALLOCATE_TEXT,
+        "get gameservers.agones.dev",
+        "list gameservers.agones.dev",
+        "watch gameservers.agones.dev",
+        "delete gameservers.agones.dev",
+        "get fleets.agones.dev",
+    }
