@@ -29,6 +29,7 @@ from tests.contract.callback_world import (
     World,
     running,
 )
+from tests.contract.databases import HookedDatabase
 from tests.waiting import until
 
 harness = databases.sqlite_harness
@@ -221,14 +222,12 @@ async def test_dispatcher_survives_unexpected_errors(world: World) -> None:
 async def test_attempt_that_cannot_be_recorded_does_not_block_others(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class RejectingDatabase(FlakyDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if len(statements) == 2 and statements[0].params["id"] == "cb_bad":
-                raise DatabaseError("attempt rejected")
-            return await super().write(statements)
+    async def reject(statements: Sequence[Statement]) -> None:
+        if len(statements) == 2 and statements[0].params["id"] == "cb_bad":
+            raise DatabaseError("attempt rejected")
 
     await world.add("cb_bad", "cb_1")
-    async with running(world.dispatcher(db=RejectingDatabase(world.db))):
+    async with running(world.dispatcher(db=HookedDatabase(world.db, before_write=reject))):
         await world.until_attempts(1)
         await until(lambda: "attempt rejected" in caplog.text)
     assert (await world.row("cb_bad")).attempts == 0
@@ -267,24 +266,18 @@ async def test_draining_cancels_attempts_after_its_timeout(world: World) -> None
 
 
 async def test_callback_claimed_after_draining_is_not_sent(world: World) -> None:
-    class SlowDatabase(FlakyDatabase):
-        def __init__(self, db: Database) -> None:
-            super().__init__(db)
-            self.is_writing = asyncio.Event()
-            self.may_return = asyncio.Event()
+    is_writing, may_return = asyncio.Event(), asyncio.Event()
 
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            self.is_writing.set()
-            await self.may_return.wait()
-            return await super().write(statements)
+    async def wait(_: object) -> None:
+        is_writing.set()
+        await may_return.wait()
 
-    slow = SlowDatabase(world.db)
     await world.add("cb_1")
-    dispatcher = world.dispatcher(db=slow)
+    dispatcher = world.dispatcher(db=HookedDatabase(world.db, before_write=wait))
     run = asyncio.create_task(dispatcher.run())
-    await slow.is_writing.wait()
+    await is_writing.wait()
     await dispatcher.drain(0)
-    slow.may_return.set()
+    may_return.set()
     await run
     assert len(asyncio.all_tasks()) == 1
     assert world.receivers.requests == []

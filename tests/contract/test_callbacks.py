@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from matchpod.core.requests.callback_query import CallbackState
-from matchpod.ports import Database, DatabaseUnavailableError, Delivery, Row, Statement
+from matchpod.ports import Database, DatabaseUnavailableError, Delivery, Statement
 from matchpod.service.access.webhook_signature import verify
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.storage import outbox
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow
 from tests.contract import databases
-from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, FlakyDatabase, World, running
+from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, World, running
+from tests.contract.databases import HookedDatabase
 from tests.waiting import until
 
 harness = databases.mostly_sqlite_harness
@@ -164,15 +165,13 @@ async def test_organization_with_many_slow_hosts_leaves_room_for_others(world: W
 async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(world: World) -> None:
     claimed: list[object] = []
 
-    class ClaimLog(FlakyDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            claimed.extend(value for name, value in statements[0].params.items() if name == "id_0")
-            return await super().write(statements)
+    async def note(statements: Sequence[Statement]) -> None:
+        claimed.extend(value for name, value in statements[0].params.items() if name == "id_0")
 
     world.receivers.fail(None, url=SLOW)
     await world.add("cb_1")
     await world.add("slow_1", url=SLOW)
-    dispatcher = world.dispatcher(db=ClaimLog(world.db), page=1)
+    dispatcher = world.dispatcher(db=HookedDatabase(world.db, before_write=note), page=1)
     async with running(dispatcher):
         await world.until_attempts(1)
         await world.until_attempts(1, "slow_1")
@@ -288,26 +287,24 @@ async def test_redelivery_requested_during_the_last_attempt_follows_it_once(
 
 
 async def test_redelivery_requested_while_an_attempt_waits_to_be_recorded_is_not_lost(world: World) -> None:
-    class RecordsLater(databases.DelegatingDatabase):
-        failures = 0
-        may_record = False
+    failures, may_record = 0, False
 
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if statements[-1].params.get("callback_id") == "cb_1" and not self.may_record:
-                self.failures += 1
-                raise DatabaseUnavailableError("unavailable")
-            return await super().write(statements)
+    async def fail(statements: Sequence[Statement]) -> None:
+        nonlocal failures
+        if statements[-1].params.get("callback_id") == "cb_1" and not may_record:
+            failures += 1
+            raise DatabaseUnavailableError("unavailable")
 
-    late = RecordsLater(world.db)
+    late = HookedDatabase(world.db, before_write=fail)
     await world.add("cb_1")
     dispatcher = world.dispatcher(db=late, database_retry_s=0.02)
     async with running(dispatcher):
-        await until(lambda: late.failures > 0)
+        await until(lambda: failures > 0)
         await outbox.redeliver(world.db, "cb_1", world.clock.at_ms)
         world.clock.at_ms += CALLBACK_LEASE_MS
         await world.poll(dispatcher)  # the lease has expired, so the dispatcher finds its own callback due
         assert await outbox.due_callbacks(world.db, now_ms=world.clock.at_ms, limit=9) == []
-        late.may_record = True
+        may_record = True
         await world.until_attempts(2)
         await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "2"]

@@ -34,10 +34,6 @@ BO3 = msgspec.structs.replace(
 )
 
 
-async def is_expected(world: World) -> bool:
-    return bool(await demos.of_server(world.db, "srv_1"))
-
-
 async def begin_upload(world: World, number: int) -> DemoRow:
     """Begin to receive an upload of the region, as the process that takes uploads does."""
     url, headers, content = world.region.uploads[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
 import pytest
@@ -242,18 +242,13 @@ async def test_plain_tokens_of_an_old_database_are_hashed_and_sealed(old: Databa
 async def test_server_created_during_the_migration_is_converted_too(empty: Database) -> None:
     created: list[str] = []
 
-    class CreatingDatabase(databases.DelegatingDatabase):
-        """An old process creates a server after the tokens were read."""
-
-        async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-            rows = await super().read(sql, params)
-            if "log_token" in sql and len(created) < 2:
-                created.append(f"srv_{len(created)}")
-                await empty.write([old_server(created[-1])])
-            return rows
+    async def create(sql: str, _: list[Row]) -> None:
+        if "log_token" in sql and len(created) < 2:  # an old process does, after the tokens were read
+            created.append(f"srv_{len(created)}")
+            await empty.write([old_server(created[-1])])
 
     await write_version(empty, 2)
-    assert await migrate(CreatingDatabase(empty), VAULT.seal) == len(MIGRATIONS)
+    assert await migrate(databases.HookedDatabase(empty, after_read=create), VAULT.seal) == len(MIGRATIONS)
     assert len(created) == 2
     for name in created:
         assert await servers.by_log_token(empty, f"log-{name}") is not None

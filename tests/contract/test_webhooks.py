@@ -54,7 +54,7 @@ async def happen_and_feed(world: World, *events: MatchEventBase, org_id: str = "
 
 
 async def with_deliveries(world: World, count: int) -> CreatedWebhook:
-    """Return a webhook with so many deliveries that wait."""
+    """Return a webhook with this number of deliveries that wait."""
     webhook = await world.add()
     await world.add_match()
     await happen_and_feed(world, *(world.paused() for _ in range(count)))
