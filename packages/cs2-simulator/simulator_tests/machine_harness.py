@@ -53,7 +53,6 @@ class PlayedMachine(NullOutside):
         self.ends.append("hang")
 
     def rcon(self, *commands: str) -> str:
-        """Execute commands over RCON; return their output."""
         return "".join(self.machine.execute(command, SOURCE) for command in commands)
 
     def load(self, match_file: dict[str, object]) -> None:
@@ -91,12 +90,10 @@ class PlayedMachine(NullOutside):
 
     @property
     def lines(self) -> list[str]:
-        """All lines of the log so far, without times."""
         log = b"".join(request.body for request in self.requests).decode()
         return [line.partition(" - ")[2].partition(" - ")[2] for line in log.split("\n") if line]
 
     def player(self, account: int) -> Player | None:
-        """Return the connected player of an account."""
         return next((player for player in self.machine.arena.players if player.person.account == account), None)
 
     def _receive_posts(self) -> None:

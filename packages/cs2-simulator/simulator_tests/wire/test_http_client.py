@@ -22,8 +22,6 @@ BLOCK_BYTES = 64 * 1024
 
 
 def post(url: str, *, times: int = 1, timeout_s: float = 10.0) -> list[FetchResult]:
-    """Post to a URL several times in sequence."""
-
     async def work() -> list[FetchResult]:
         client = HttpClient(timeout_s=timeout_s)
         results = [await client.post(url, [("X-Name", "value")], b"body") for _ in range(times)]

@@ -22,8 +22,6 @@ def describe() -> GameHeaders:
 
 
 class SenderHarness:
-    """A log stream and its sender."""
-
     def __init__(
         self, *urls: str, timeout_s: float = 10.0, interval_s: float = POST_INTERVAL_S, retry_s: float = POST_INTERVAL_S
     ) -> None:
@@ -53,7 +51,6 @@ class SenderHarness:
                 await asyncio.sleep(0.01)
 
     async def settle(self) -> None:
-        """Wait until all posts in flight are answered."""
         await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
 
     @property
@@ -68,7 +65,6 @@ class SenderHarness:
 
 
 def read_lines(requests: list[ReceivedRequest]) -> tuple[list[str], list[LogNotice]]:
-    """Read the requests. Return each line once, and the notices of the reader."""
     cursor = LogCursor()
     texts: list[str] = []
     notices: list[LogNotice] = []
