@@ -21,8 +21,6 @@ from tests.unit.cs2.test_interpreter import restore
 
 
 class PlayedMatch:
-    """A server log whose events are applied to a match."""
-
     def __init__(self, settings: GameSettings | None = None) -> None:
         self.log = ServerLog(settings)
         self.reader = MatchReader.create(settings or competitive(), self.log.now)

@@ -133,7 +133,6 @@ def tokenize(text: str) -> list[list[str]]:
 
 
 def cvars_of(commands: tuple[str, ...]) -> dict[str, str]:
-    """Return the console variables after these commands."""
     argvs = [argv for command in commands for argv in tokenize(command)]
     return {argv[0]: argv[1] for argv in argvs if len(argv) == 2}
 

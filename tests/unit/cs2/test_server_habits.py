@@ -23,7 +23,6 @@ from tests.unit.cs2.test_interpreter import restore
 
 
 def counted(log: ServerLog) -> dict[str, PlayerLine]:
-    """Return the statistics of the log so far."""
     ledger = Ledger()
     for event in log.events:
         ledger.apply(event)
