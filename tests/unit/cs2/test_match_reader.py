@@ -196,41 +196,6 @@ def test_resume_puts_players_and_our_clock_in_doubt() -> None:
     assert poster.reader.clock.is_ours_in_doubt
 
 
-def test_console_presence_replaces_lost_join_lines() -> None:
-    poster = LogPoster()
-    poster.post("hello")
-    poster.post("hello", skip=400)
-    names = {id64(account): f"p{account}" for account in (1, 2, 3, 4)}
-    load_ms = round(poster.reader.match.timers.client_load_s * 1000)
-    poster.reader.read_presence(names, RECEIVED_MS)
-    assert poster.reader.match.presence.missing() == ()
-    poster.reader.read_presence(names, RECEIVED_MS + load_ms)
-    assert poster.reader.match.presence.complete_since_ms() == RECEIVED_MS + load_ms
-    ready_ms = poster.reader.next_deadline_ms()
-    assert ready_ms is not None
-    assert poster.reader.tick(ready_ms).effects == [StartPlay(1)]
-
-
-def test_plugin_report_of_the_last_round_is_applied_after_the_end() -> None:
-    poster = LogPoster()
-    poster.go_live()
-    poster.post(
-        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
-        f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1',
-        'World triggered "Round_End"',
-    )
-    result = report("map_result", team1={"score": 1}, team2={"score": 0}, winner={"side": "3", "team": "team1"})
-    poster.reader.read_report(result, RECEIVED_MS)
-    poster.reader.tick(RECEIVED_MS + CONFIRM_TIMEOUT_MS)
-    assert poster.reader.match.phase is MatchPhase.OVER
-    player = {"steamid": id64(1), "name": "p1", "stats": {"mvp": 1}}
-    teams = {"team1": {"score": 1, "players": [player]}, "team2": {"score": 0, "players": []}}
-    late = report("round_end", round_number=1, reason=8, winner={"side": "3", "team": "team1"}, **teams)
-    poster.reader.read_report(late, RECEIVED_MS + CONFIRM_TIMEOUT_MS + 500)
-    mvps = {line.player_id: line.mvps for line in poster.reader.match.current_map.ledger.lines()}
-    assert mvps[id64(1)] == 1
-
-
 def test_invalid_report_is_ignored() -> None:
     assert LogPoster().reader.read_report(b"\xff{", RECEIVED_MS) == ReadResult([], [])
 
@@ -277,15 +242,6 @@ def test_report_of_shots_that_was_overtaken_is_ignored() -> None:
     assert {number: shots[number][id64(1)].fired for number in shots} == {1: 10, 2: 7}
     poster.reader.read_shots(shots_report({1: 10}, 6), RECEIVED_MS)
     assert not shots[2], "a backup was restored again"
-
-
-def test_stored_reader_equals_the_original() -> None:
-    poster = LogPoster()
-    poster.go_live()
-    poster.reader.read_report(MAP_RESULT, RECEIVED_MS)
-    stored = msgspec.msgpack.encode(poster.reader)
-    restored = msgspec.msgpack.decode(stored, type=MatchReader)
-    assert restored == poster.reader
 
 
 def test_clock_is_anchored_by_the_time_stamp_of_the_post() -> None:
