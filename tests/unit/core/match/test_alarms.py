@@ -66,8 +66,9 @@ def allocated(seconds: float, *, was_pending: bool) -> MatchDriver:
 
 
 KICK_ANN = Kick(ANN, 1, ROSTER_INCOMPLETE)
-ANN_ABSENT, BEN_ABSENT = [KICK_BEN, incomplete(absent=(ANN,))], [KICK_ANN, incomplete(absent=(BEN,))]
-BEN_LOADS = [KICK_ANN, KICK_BEN, incomplete(absent=(BEN,))]
+ANN_ABSENT: list[Effect] = [KICK_BEN, incomplete(absent=(ANN,))]
+BEN_ABSENT: list[Effect] = [KICK_ANN, incomplete(absent=(BEN,))]
+BEN_LOADS: list[Effect] = [KICK_ANN, KICK_BEN, incomplete(absent=(BEN,))]
 BO3 = SeriesFormat.BO3
 RINGS: dict[str, tuple[Callable[[], MatchDriver], float, list[Effect]]] = {
     # joining
@@ -81,34 +82,34 @@ RINGS: dict[str, tuple[Callable[[], MatchDriver], float, list[Effect]]] = {
         lambda: waits().join(BEN).leave(BEN), 300, [incomplete(missing=(ANN,), absent=(ANN, BEN))],
     ),
     "player left before the last one joined": (
-        lambda: waits().join(ANN).leave(ANN).after(200).join(BEN), 300, [*ANN_ABSENT],
+        lambda: waits().join(ANN).leave(ANN).after(200).join(BEN), 300, ANN_ABSENT,
     ),
     # a roster that breaks
     "second leaver does not extend the time to join": (
-        lambda: waits().join(ANN, BEN).leave(ANN).after(100).leave(BEN).after(100).join(ANN), 100, [*BEN_ABSENT],
+        lambda: waits().join(ANN, BEN).leave(ANN).after(100).leave(BEN).after(100).join(ANN), 100, BEN_ABSENT,
     ),
     "empty warmup of a roster": (
         lambda: waits().join(ANN, BEN).leave(ANN, BEN), 300, [incomplete(absent=(ANN, BEN))],
     ),
     "broken roster of a deathmatch": (
-        lambda: waits(deathmatch(ANN, BEN)).join(ANN, BEN).leave(ANN), 300, [*ANN_ABSENT],
+        lambda: waits(deathmatch(ANN, BEN)).join(ANN, BEN).leave(ANN), 300, ANN_ABSENT,
     ),
     "player leaves between maps": (
-        lambda: live_duel(BO3).end_map().change_map(MAPS[1], ANN, BEN).after(30).leave(ANN), 300, [*ANN_ABSENT],
+        lambda: live_duel(BO3).end_map().change_map(MAPS[1], ANN, BEN).after(30).leave(ANN), 300, ANN_ABSENT,
     ),
     "map change leaves time to return": (
-        lambda: waits().join(ANN, BEN).leave(ANN).after(250).change_map(MAPS[0], BEN), 120, [*ANN_ABSENT],
+        lambda: waits().join(ANN, BEN).leave(ANN).after(250).change_map(MAPS[0], BEN), 120, ANN_ABSENT,
     ),
     # clients that load
-    "client never finishes loading": (lambda: waits().after(200).join(ANN).connect(BEN), 300, [*BEN_LOADS]),
+    "client never finishes loading": (lambda: waits().after(200).join(ANN).connect(BEN), 300, BEN_LOADS),
     "loading is waited for no longer than the load time": (
-        lambda: waits().join(ANN, BEN).leave(BEN).after(299).connect(BEN), 60, [*BEN_LOADS],
+        lambda: waits().join(ANN, BEN).leave(BEN).after(299).connect(BEN), 60, BEN_LOADS,
     ),
     "loading for longer than the load time is not waited for": (
-        lambda: waits().join(ANN, BEN).leave(BEN).after(240).connect(BEN), 60, [*BEN_LOADS],
+        lambda: waits().join(ANN, BEN).leave(BEN).after(240).connect(BEN), 60, BEN_LOADS,
     ),
     "loading is not waited for if another one is absent": (
-        lambda: waits().join(ANN, BEN).leave(ANN, BEN).after(290).connect(BEN), 10, [*ANN_ABSENT],
+        lambda: waits().join(ANN, BEN).leave(ANN, BEN).after(290).connect(BEN), 10, ANN_ABSENT,
     ),
     # leaving
     "all left a live map": (lambda: live_duel().leave(ANN, BEN), 30, [*ALL_LEFT]),

@@ -20,7 +20,7 @@ def play(script: str, size: int) -> Ledger:
     builder = EventBuilder().live().start(1, ours, theirs)
     number, fell_ms = 1, 0
     for word in script.split():
-        one, kind, other = f"{word}  "[:3]
+        one, kind, other = [*word, ""][:3]
         is_enemy = (one in ours) != (other in ours)
         if one in "!" or kind == ">":
             fell_ms += int(word.partition("@")[2] or 1000)
