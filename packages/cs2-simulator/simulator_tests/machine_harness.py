@@ -77,17 +77,6 @@ class PlayedMachine(NullOutside):
             self._receive_posts()
         return True
 
-    def run_until_line(self, text: str, count: int = 1, *, within_s: float = 8 * 3600) -> None:
-        """Run until the log has this many lines that contain the text."""
-        seen = [0, 0]
-
-        def is_logged() -> bool:
-            new = self.requests[seen[0] :]
-            seen[:] = len(self.requests), seen[1] + sum(request.body.decode().count(text) for request in new)
-            return seen[1] >= count
-
-        assert self.run_until(is_logged, within_s=within_s), f"fewer than {count} lines with {text}"
-
     @property
     def lines(self) -> list[str]:
         log = b"".join(request.body for request in self.requests).decode()

@@ -110,34 +110,6 @@ async def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
     assert not any(isinstance(notice, Gap) for notice in notices)
 
 
-async def test_restarted_receiver_receives_missed_lines() -> None:
-    with LogReceiver() as receiver:
-        harness = SenderHarness(receiver.url, interval_s=0.05)
-        harness.log("one")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        await asyncio.to_thread(receiver.stop)
-        harness.log("two")
-        await harness.run_until(lambda: len(harness.wake_times) > 2)  # after failed posts
-        assert not harness.is_all_acknowledged
-        harness.log("three")
-        await asyncio.to_thread(receiver.start)
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        await harness.close()
-        assert read_lines(receiver.requests)[0] == ["one", "two", "three"]
-
-
-async def test_status_410_stops_the_posts() -> None:
-    with LogReceiver() as receiver:
-        receiver.default = status(410)
-        harness = SenderHarness(receiver.url)
-        harness.log("one")
-        await harness.run_until(lambda: not harness.stream.listeners)
-        harness.log("two")
-        assert harness.send_due() is None
-        await harness.close()
-        assert len(receiver.requests) == 1
-
-
 async def test_slow_receiver_does_not_delay_another() -> None:
     with LogReceiver() as slow, LogReceiver() as quick:
         slow.default = Response(hangs=True)
