@@ -196,6 +196,26 @@ def test_resume_puts_players_and_our_clock_in_doubt() -> None:
     assert poster.reader.clock.is_ours_in_doubt
 
 
+def test_plugin_report_of_the_last_round_is_applied_after_the_end() -> None:
+    poster = LogPoster()
+    poster.go_live()
+    poster.post(
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
+        f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1',
+        'World triggered "Round_End"',
+    )
+    result = report("map_result", team1={"score": 1}, team2={"score": 0}, winner={"side": "3", "team": "team1"})
+    poster.reader.read_report(result, RECEIVED_MS)
+    poster.reader.tick(RECEIVED_MS + CONFIRM_TIMEOUT_MS)
+    assert poster.reader.match.phase is MatchPhase.OVER
+    player = {"steamid": id64(1), "name": "p1", "stats": {"mvp": 1}}
+    teams = {"team1": {"score": 1, "players": [player]}, "team2": {"score": 0, "players": []}}
+    late = report("round_end", round_number=1, reason=8, winner={"side": "3", "team": "team1"}, **teams)
+    poster.reader.read_report(late, RECEIVED_MS + CONFIRM_TIMEOUT_MS + 500)
+    mvps = {line.player_id: line.mvps for line in poster.reader.match.current_map.ledger.lines()}
+    assert mvps[id64(1)] == 1
+
+
 def test_invalid_report_is_ignored() -> None:
     assert LogPoster().reader.read_report(b"\xff{", RECEIVED_MS) == ReadResult([], [])
 

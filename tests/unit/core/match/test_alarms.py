@@ -76,7 +76,7 @@ RINGS: dict[str, tuple[Callable[[], MatchDriver], float, list[Effect]]] = {
         lambda: allocated(200, was_pending=True), 500, [*NO_PLAYERS],
     ),
     "time to join of another begins at its creation": (lambda: allocated(20, was_pending=False), 300, [*NO_PLAYERS]),
-    "nobody came, even if a map went live": (lambda: waits().live(), 300, [*NO_PLAYERS]),
+    "no player came, even if a map went live": (lambda: waits().live(), 300, [*NO_PLAYERS]),
     "unlisted player has not joined": (lambda: waits().join(EVE), 300, [*NO_PLAYERS]),
     "listed player who joined and left is not missing": (
         lambda: waits().join(BEN).leave(BEN), 300, [incomplete(missing=(ANN,), absent=(ANN, BEN))],
@@ -124,7 +124,7 @@ RINGS: dict[str, tuple[Callable[[], MatchDriver], float, list[Effect]]] = {
         lambda: live_duel().leave(ANN, BEN, is_map_change=True).load(), 120, [*ALL_LEFT],
     ),
     "restart of the server": (lambda: live_duel().apply(ev.ServerRestarted(START_MS)), 120, [*ALL_LEFT]),
-    "nobody returns for the next map": (lambda: live_duel(BO3).end_map().load(MAPS[1]), 120, [*ALL_LEFT]),
+    "no player returns for the next map": (lambda: live_duel(BO3).end_map().load(MAPS[1]), 120, [*ALL_LEFT]),
     "all left between maps": (
         lambda: live_duel(BO3).end_map().load(MAPS[1]).join(ANN).after(150).leave(ANN), 120, [*ALL_LEFT],
     ),
@@ -156,7 +156,7 @@ def test_alarm_rings_after_its_time_and_not_before(
     [
         pytest.param(lambda: waits(open_match()).connect(ANN), id="connected player counts as joined"),
         pytest.param(lambda: waits().join(ANN).live(), id="incomplete roster on a live map"),
-        pytest.param(lambda: waits(open_match()).join(ANN, BEN).leave(ANN), id="nobody is listed"),
+        pytest.param(lambda: waits(open_match()).join(ANN, BEN).leave(ANN), id="no player is listed"),
         pytest.param(lambda: live_duel().leave(ANN), id="leaver of a live map"),
         pytest.param(
             lambda: waits(duel(BO3)).join(ANN).live().end_map().change_map(MAPS[1], ANN), id="never joined a played map"
