@@ -10,11 +10,13 @@ import pytest
 from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, end_match_command, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Capacity, Database, Statement
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.service.runner.used_slots import UsedSlots
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
@@ -136,6 +138,18 @@ async def test_match_that_has_waited_longest_gets_the_server_that_became_free(db
         world.clock.at_ms += HOLD_MS
         await world.until(lambda: len(region.running) == 2, "another match has the other server")
         assert [*region.running] == [NAME, others[0]]
+
+
+async def test_match_fails_for_want_of_capacity_if_the_servers_stay_in_use(db: Database) -> None:
+    async with open_world(db, (FIRST,), kind=StaticRegion) as world:
+        use_elsewhere(world, FIRST)
+        world.start(installation=OURS)
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.PENDING)
+        await world.until_row(lambda row: row.ended_at_ms is not None, "it has ended", step_ms=LOOK_AGAIN_MS)
+        assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
+        assert (await world.row()).error == f"no server became free in time; last error: {sentence(FIRST)}"
+        assert set(region_of(world).servers_at[FIRST].commands) == {LOG_LISTENERS}
 
 
 async def test_match_leaves_a_server_that_another_installation_began_to_use_while_its_map_was_loaded(
