@@ -343,6 +343,18 @@ async def test_an_old_secret_signs_too_for_a_day(world: World) -> None:
     assert not world.are_signed([webhook.secret])
 
 
+async def test_a_webhook_whose_receiver_hangs_holds_a_limited_number_of_places(world: World) -> None:
+    slow, fast = await world.add(), await world.add(url=OTHER_URL)
+    await world.add_match()
+    gate = world.receivers.block(URL)
+    await happen_and_feed(world, *(world.paused() for _ in range(10)))
+    async with running(world.dispatcher(max_per_host=4)):
+        await world.until_states(fast, *["delivered"] * 10)
+        assert sum(request.url == URL for request in world.receivers.requests) == 4
+        gate.set()
+        await world.until_states(slow, *["delivered"] * 10)
+
+
 async def test_deliveries_beyond_the_limit_are_given_up_and_can_be_sent_again(world: World) -> None:
     webhook = await world.add()
     await world.add_match()
