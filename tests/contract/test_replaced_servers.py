@@ -82,7 +82,6 @@ async def test_result_has_nothing_of_a_server_that_was_replaced(db: Database, in
     assert before > 0
 
 
-@databases.on_both
 async def test_driving_process_stops_to_believe_the_tokens_of_a_replaced_server(db: Database) -> None:
     async with open_world(db, kind=HeldRegion) as world:
         await world.create(scenario="no_show")
@@ -175,7 +174,6 @@ async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_a
     assert {entry.attempt for entry in stored} == {server().attempt} != {own.attempt}
 
 
-@databases.on_both
 @pytest.mark.parametrize("is_log", [True, False])
 async def test_body_that_arrives_after_its_server_was_replaced_is_not_stored(db: Database, is_log: bool) -> None:
     await servers.create(db, server(), idempotency=None)

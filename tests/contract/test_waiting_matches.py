@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections import Counter
 
+import pytest
+
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.runner.intervals import Intervals
@@ -18,6 +20,7 @@ from tests.contract.test_storage_servers import create, server
 from tests.contract.world import open_world
 
 harness = databases.harness
+on_sqlite = pytest.mark.parametrize("harness", ["sqlite"], indirect=True)
 
 NOW_MS = 1_800_000_000_000
 
@@ -137,6 +140,7 @@ async def test_process_without_the_lease_reserves_nothing(db: Database) -> None:
 # --- driven matches ---------------------------------------------------------------------------------------------------
 
 
+@on_sqlite
 async def test_organization_without_a_server_gets_the_next_one_although_others_have_waited_longer(db: Database) -> None:
     async with open_world(db, ("a", "b")) as world:
         process = world.start()
@@ -156,6 +160,7 @@ async def test_organization_without_a_server_gets_the_next_one_although_others_h
         await world.until_phase(ServerPhase.RUNNING, "srv_2")
 
 
+@on_sqlite
 async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database) -> None:
     async with open_world(db, ("a", "b")) as world:
         process = world.start(intervals=Intervals(free_slots_s=3_600.0))
@@ -171,6 +176,7 @@ async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Databa
         assert [order.server_id for order in world.region.orders] == ["srv_1"]
 
 
+@on_sqlite
 async def test_fleet_without_slots_is_asked_in_the_same_order(db: Database) -> None:
     async with open_cluster(db, 0) as world:
         world.start(intervals=Intervals(free_slots_s=3_600.0))  # so that only a report of the fleet wakes a match
