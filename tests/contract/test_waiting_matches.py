@@ -15,9 +15,10 @@ from matchpod.storage import resting_slots, servers, slots, waiting_matches
 from matchpod.storage.resting_slots import REST_MS, RestingSlot
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_fleet_without_slots import open_cluster
 from tests.contract.test_storage_servers import create, server
-from tests.contract.world import open_world
+from tests.contract.world import START_MS, World
 
 harness = databases.harness
 on_sqlite = pytest.mark.parametrize("harness", ["sqlite"], indirect=True)
@@ -141,39 +142,39 @@ async def test_process_without_the_lease_reserves_nothing(db: Database) -> None:
 
 
 @on_sqlite
-async def test_organization_without_a_server_gets_the_next_one_although_others_have_waited_longer(db: Database) -> None:
-    async with open_world(db, ("a", "b")) as world:
-        process = world.start()
-        for name in ("srv_0", "srv_1"):
-            await world.create(name, scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING, name)
-        for number, org_id in ((2, "org_1"), (3, "org_1"), (4, "org_2")):
-            name = f"srv_{number}"
-            await world.create(name, scenario="no_show", org_id=org_id, created_at_ms=world.clock.now_ms() + number)
-            await world.until_phase(ServerPhase.PENDING, name)
-        await world.cancel("srv_1", notified=process)
-        await world.until(lambda: len(world.region.orders) == 3, "another match has the server")
-        assert world.region.orders[2].server_id == "srv_4"
-        assert (await world.row("srv_4")).was_pending
-        await world.until_phase(ServerPhase.RUNNING, "srv_4")
-        await world.cancel("srv_4", notified=process)
-        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+async def test_organization_without_a_server_gets_the_next_one_although_others_have_waited_longer(world: World) -> None:
+    world.region = SimulatedRegion(("a", "b"), start_ms=START_MS)
+    process = world.start()
+    for name in ("srv_0", "srv_1"):
+        await world.create(name, scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, name)
+    for number, org_id in ((2, "org_1"), (3, "org_1"), (4, "org_2")):
+        name = f"srv_{number}"
+        await world.create(name, scenario="no_show", org_id=org_id, created_at_ms=world.clock.now_ms() + number)
+        await world.until_phase(ServerPhase.PENDING, name)
+    await world.cancel("srv_1", notified=process)
+    await world.until(lambda: len(world.region.orders) == 3, "another match has the server")
+    assert world.region.orders[2].server_id == "srv_4"
+    assert (await world.row("srv_4")).was_pending
+    await world.until_phase(ServerPhase.RUNNING, "srv_4")
+    await world.cancel("srv_4", notified=process)
+    await world.until_phase(ServerPhase.RUNNING, "srv_2")
 
 
 @on_sqlite
-async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database) -> None:
-    async with open_world(db, ("a", "b")) as world:
-        process = world.start(intervals=Intervals(free_slots_s=3_600.0))
-        await world.create("srv_1", scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING, "srv_1")
-        later_ms = world.clock.now_ms() + 3_600_000
-        row = waiting("srv_2", "org_2", world.clock.now_ms() - 1, next_at_ms=later_ms, pending_until_ms=later_ms)
-        await create(db, row)  # as if its turn had just come, and no process had acquired it yet
-        await world.create("srv_3", scenario="no_show", notified=process)
-        await world.until_phase(ServerPhase.PENDING, "srv_3")
-        await world.create("srv_4", scenario="no_show", org_id="org_3", notified=process)
-        await world.until_phase(ServerPhase.PENDING, "srv_4")
-        assert [order.server_id for order in world.region.orders] == ["srv_1"]
+async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database, world: World) -> None:
+    world.region = SimulatedRegion(("a", "b"), start_ms=START_MS)
+    process = world.start(intervals=Intervals(free_slots_s=3_600.0))
+    await world.create("srv_1", scenario="no_show")
+    await world.until_phase(ServerPhase.RUNNING, "srv_1")
+    later_ms = world.clock.now_ms() + 3_600_000
+    row = waiting("srv_2", "org_2", world.clock.now_ms() - 1, next_at_ms=later_ms, pending_until_ms=later_ms)
+    await create(db, row)  # as if its turn had just come, and no process had acquired it yet
+    await world.create("srv_3", scenario="no_show", notified=process)
+    await world.until_phase(ServerPhase.PENDING, "srv_3")
+    await world.create("srv_4", scenario="no_show", org_id="org_3", notified=process)
+    await world.until_phase(ServerPhase.PENDING, "srv_4")
+    assert [order.server_id for order in world.region.orders] == ["srv_1"]
 
 
 @on_sqlite
