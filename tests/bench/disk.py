@@ -33,7 +33,7 @@ from matchpod.storage import compaction, outbox, raw_log
 from matchpod.storage.migrate import migrate
 from tests.bench.history_databases import Home, PostgresHome, SqliteHome, running_postgres
 from tests.contract import simulated_region
-from tests.contract.driven_matches import open_world
+from tests.contract.world import open_world
 from tests.unit.simulator.played_match import rostered
 from tests.vaults import VAULT
 

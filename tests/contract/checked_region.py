@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -18,22 +16,15 @@ from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.wire.farm import Farm
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.adapters.server_probe import SocketProbe
 from matchpod.ports import Database, Fleet
-from matchpod.service.access.audit import Audit
-from matchpod.service.ingest.posts import Ingest, Receipt
-from matchpod.service.ingest.urls import IngestUrls
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.region_checks.requests import RegionChecks, RegionCheckView
-from matchpod.service.region_checks.runs import CheckRuns, RegionCheck
-from matchpod.service.region_checks.server_check import CheckDeps, CheckTimes
-from matchpod.service.regions.regions import Region, Regions
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.ingest.posts import Receipt
+from matchpod.service.region_checks.requests import RegionCheckView
+from matchpod.service.region_checks.runs import RegionCheck
+from matchpod.service.region_checks.server_check import CheckTimes
+from matchpod.service.regions.regions import Region
 from matchpod.storage import region_checks
-from tests.vaults import VAULT
+from tests.clocks import ManualClock
+from tests.contract.parts import Parts
 
 OURS, THEIRS = "mp-00000000000000aa", "mp-00000000000000bb"
 PASSWORD = "a password"
@@ -41,58 +32,22 @@ CODE = "eu"
 TIMES = CheckTimes(post_s=1.5, asleep_s=0.3, start_s=120.0, pause_s=0.05)
 
 
-class WallClock:
-    """The time of this machine, and how far a test has moved it."""
-
-    ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self.ahead_ms
-
-
-class CheckedRegion:
+class CheckedRegion(Parts):
     """A region, and what checks it."""
 
     def __init__(self, db: Database, fleet: Fleet, base: str, *, speed: float = 1.0) -> None:
-        self.db = db
-        self.clock = WallClock()
         self.region = Region(code=CODE, name="Europe", location="Bonn", speed=speed, fleet=fleet)
-        self.regions = Regions([self.region], db)
-        turns, live = FoldTurns(), LocalMatches()
-        self.ingest = Ingest(
-            db=db,
-            clock=self.clock,
-            vault=VAULT,
-            live=live,
-            log_writer=LogWriter(db, live, turns),
-            metrics=Metrics(Registry()),
-            urls=IngestUrls(base),
-            regions=self.regions,
-            turns=turns,
-            quota_bytes=None,
-        )
-        self.deps = CheckDeps(
-            db=db,
-            clock=self.clock,
-            consoles=RconConsoles(),
-            probe=SocketProbe(),
-            urls=IngestUrls(base),
-            turns=turns,
-            installation=OURS,
-            random_bytes=secrets.token_bytes,
-            pending_ms=600_000,
-            times=TIMES,
-        )
-        self.runs = CheckRuns(self.deps, self.regions)
-        audit = Audit(db=db, clock=self.clock)
-        self.checks = RegionChecks(db=db, clock=self.clock, audit=audit, codes=[CODE], wake=self.runs.wake)
+        super().__init__(db, clock=ManualClock.of_now(), regions=[self.region], base=base, installation=OURS)
+        self.check_deps = msgspec.structs.replace(self.checks._deps, times=TIMES)
+        self.checks._deps = self.check_deps
+        self.requests = self.services.region_checks
 
     async def begin(self, *, may_allocate: bool = False) -> RegionCheck:
         """Request a check and begin it, as the loop of a process does."""
-        await self.checks.request(CODE, actor="tester", may_allocate=may_allocate)
+        await self.requests.request(CODE, actor="tester", may_allocate=may_allocate)
         row = await region_checks.begin(self.db, CODE, self.clock.now_ms())
         assert row is not None
-        return RegionCheck(self.deps, self.region, row)
+        return RegionCheck(self.check_deps, self.region, row)
 
     async def check(self, *, may_allocate: bool = False) -> RegionCheckView:
         """Check the region, and return what was found."""
@@ -100,7 +55,7 @@ class CheckedRegion:
         return await self.read()
 
     async def read(self) -> RegionCheckView:
-        found = await self.checks.read(CODE)
+        found = await self.requests.read(CODE)
         assert found is not None
         return found
 

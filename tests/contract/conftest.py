@@ -1,4 +1,4 @@
-"""Open the database of a contract test. Its kind is decided by the fixture `harness` of the test's module."""
+"""Open the database and the world of a contract test. The fixture `harness` of a module decides the kind of database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import pytest
 
 from matchpod.ports import Database
 from tests.contract.databases import Harness, Replicas
+from tests.contract.world import World, open_world
 
 
 @pytest.fixture
 async def db(harness: Harness) -> AsyncIterator[Database]:
     """Provide an empty, migrated database."""
     async with harness.open_migrated() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(db: Database) -> AsyncIterator[World]:
+    """Provide a region on that database, and no process yet."""
+    async with open_world(db) as opened:
         yield opened
 
 

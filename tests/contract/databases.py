@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache, cached_property
@@ -84,6 +84,85 @@ class DelegatingDatabase(Database):
 
     async def close(self) -> None:
         await self._db.close()
+
+
+BeforeRead = Callable[[str], Awaitable[object]]
+AfterRead = Callable[[str, list[Row]], Awaitable[object]]
+OfWrite = Callable[[Sequence[Statement]], Awaitable[object]]
+
+
+async def _do_nothing(*_: object) -> None:
+    pass
+
+
+def once(action: Callable[[], Awaitable[object]], text: str = "") -> Callable[..., Awaitable[None]]:
+    """Return a hook that runs this action at its first call, or at the first one whose statement has this text."""
+    left = [action]
+
+    async def run(*call: object) -> None:
+        if left and text in str(call[0]):
+            await left.pop()()
+
+    return run
+
+
+class HookedDatabase(DelegatingDatabase):
+    """Calls hooks before and after each read and write, which may wait or raise an error, and counts the reads."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        before_read: BeforeRead = _do_nothing,
+        after_read: AfterRead = _do_nothing,
+        before_write: OfWrite = _do_nothing,
+        after_write: OfWrite = _do_nothing,
+        is_shared: bool | None = None,
+    ) -> None:
+        super().__init__(db)
+        self.before_read, self.after_read = before_read, after_read
+        self.before_write, self.after_write = before_write, after_write
+        self._is_shared = db.is_shared if is_shared is None else is_shared
+        self.error: DatabaseError | None = None
+        """Raised by all calls while it is set."""
+        self.reads = self.failures = 0
+
+    @property
+    def is_shared(self) -> bool:
+        return self._is_shared
+
+    @is_shared.setter
+    def is_shared(self, is_shared: bool) -> None:
+        self._is_shared = is_shared
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        self.reads += 1
+        await self.before_read(sql)
+        self.check()
+        rows = await self._db.read(sql, params)
+        await self.after_read(sql, rows)
+        return rows
+
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        self.reads += 1
+        await self.before_read(sql)
+        self.check()
+        row = await self._db.read_one(sql, params)
+        await self.after_read(sql, [] if row is None else [row])
+        return row
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        await self.before_write(statements)
+        self.check()
+        rows = await self._db.write(statements)
+        await self.after_write(statements)
+        return rows
+
+    def check(self) -> None:
+        """Raise `error`, if it is set."""
+        if self.error is not None:
+            self.failures += 1
+            raise self.error
 
 
 class Harness:

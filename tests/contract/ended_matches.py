@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from functools import cache
 
 import msgspec
@@ -15,14 +16,11 @@ from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.streams.map_streams import Streams
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import raw_log, servers
+from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.contract.match_histories import insert_counted
+from tests.contract.parts import Parts
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
 from tests.vaults import stored_tokens
@@ -47,7 +45,7 @@ async def store_match(
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)
     statements = insert_counted(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
     await servers.create(db, row, idempotency=None, also=statements)
-    await store_log(db, row, entries)
+    await store(db, match.entries[:entries], name)
     if phase is row.phase:
         return row
     is_finished = entries is None
@@ -56,10 +54,7 @@ async def store_match(
     await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"cb_{name}"))
     row = await server_row(db, name)
     if has_history:
-        streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
-        await finalize(
-            db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, turns=FoldTurns(), now_ms=ENDED_MS
-        )
+        await finalize_match(db, row, ENDED_MS)
     if phase is ServerPhase.RELEASED:
         await db.write([servers.mark_released(name, row.fence)])
     return await server_row(db, name)
@@ -75,11 +70,18 @@ async def server_row(db: Database, name: str) -> ServerRow:
     return row
 
 
-async def store_log(db: Database, row: ServerRow, entries: int | None = None) -> None:
+async def finalize_match(db: Database, row: ServerRow, now_ms: int) -> None:
+    """Make the history of a match final, as the process does that releases its server."""
+    deps = Parts(db).deps
+    await finalize(db, row, speed=SPEED, server_name=SERVER_NAME, streams=deps.streams, turns=deps.turns, now_ms=now_ms)
+
+
+async def store(db: Database, entries: Sequence[RawEntry], server_id: str = "srv_1") -> None:
+    """Append entries to the log of a match."""
     statements: list[Statement] = []
-    for entry in recorded().entries[:entries]:
+    for entry in entries:
         statements += raw_log.append(
-            row.id, entry.kind, received_ms=entry.received_ms, headers=entry.headers, body=entry.body
+            server_id, entry.kind, received_ms=entry.received_ms, headers=entry.headers, body=entry.body
         )
     await db.write(statements)
 

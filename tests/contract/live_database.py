@@ -25,7 +25,7 @@ from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
-from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
+from tests.contract.world import PLAYERS, SETTINGS, World, open_world
 from tests.vaults import VAULT
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"

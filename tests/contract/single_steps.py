@@ -15,7 +15,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import ConsoleFaultError, ConsoleLostError, Database
+from matchpod.ports import ConsoleFaultError, ConsoleLostError, Database, Fleet
 from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region
@@ -27,7 +27,8 @@ from matchpod.service.runner.lease import Lease
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
 from tests.clocks import ManualClock
-from tests.contract.driven_matches import open_world
+from tests.contract.parts import Parts
+from tests.contract.world import SPEED, create_match
 from tests.waiting import until
 
 NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0, retry_s=0.0, action_again_s=0.0)
@@ -184,20 +185,19 @@ async def open_step(
     db: Database, line: FakeLine | None = None, *, answers: Sequence[FleetReport] = ()
 ) -> AsyncIterator[SingleStep]:
     """Create a match whose server is probed without a pause, and has the given console and reports of its fleet."""
-    async with open_world(db) as world:
-        process = world.start()
-        await world.create(phase=ServerPhase.RELEASED)
-        row, clock, fleet = await world.row(), ManualClock(world.clock.now_ms()), FakeFleet(answers)
-        region = process.deps.regions.get("eu")
-        assert region is not None
-        yield SingleStep(
-            lease=Lease(msgspec.structs.replace(row, lease_until_ms=clock.at_ms + LEASE_MS), db, clock),
-            deps=msgspec.structs.replace(process.deps, clock=clock, intervals=NO_PAUSES),
-            region=msgspec.structs.replace(region, fleet=fleet),
-            fold=Fold.begin(row, 1.0),
-            clock=clock,
-            fleet=fleet,
-            line=line or FakeLine(),
-            lost=[],
-            failed=[],
-        )
+    fleet = FakeFleet(answers)
+    region = Region(code="eu", name="Europe", location="here", speed=SPEED, fleet=cast(Fleet, fleet))
+    parts = Parts(db, regions=[region], intervals=NO_PAUSES)
+    await create_match(db, now_ms=parts.clock.at_ms, phase=ServerPhase.RELEASED)
+    row = await parts.row()
+    yield SingleStep(
+        lease=Lease(msgspec.structs.replace(row, lease_until_ms=parts.clock.at_ms + LEASE_MS), db, parts.clock),
+        deps=parts.deps,
+        region=region,
+        fold=Fold.begin(row, 1.0),
+        clock=parts.clock,
+        fleet=fleet,
+        line=line or FakeLine(),
+        lost=[],
+        failed=[],
+    )

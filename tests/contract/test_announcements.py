@@ -14,7 +14,7 @@ from matchpod.storage import raw_log
 from matchpod.storage.announcements import CHANNEL, entries_in
 from matchpod.storage.entry_groups import append_group
 from tests.contract import databases
-from tests.contract.driven_matches import World, open_world
+from tests.contract.world import World, open_world
 from tests.vaults import tokens_of
 
 harness = databases.mostly_sqlite_harness

@@ -19,28 +19,20 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
-from matchpod.service.access.audit import Audit
-from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetails
-from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.reading.wall import Overview, WallMatch
-from matchpod.service.regions.regions import Regions
-from matchpod.service.streams.map_streams import Streams
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage import servers
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.contract.ended_matches import store
 from tests.contract.match_histories import insert_counted
+from tests.contract.parts import Parts
 from tests.contract.test_access import START_MS
-from tests.contract.test_matches import OWNER, World
-from tests.contract.test_remote_matches import remote_matches, store
+from tests.contract.test_matches import OWNER, Callers
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.mostly_sqlite_harness
@@ -77,7 +69,7 @@ class Series:
             also=insert_counted(initial_history(self.row, self.fold.match.settings, "EU")),
         )
         await store(self.db, entries)
-        streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
+        streams = Parts(self.db).deps.streams
         recorder = Recorder(self.row, self.fold, db=self.db, write=self._write, streams=streams, server_name="EU")
         await recorder.begin()
         for entry in entries:
@@ -105,14 +97,13 @@ class Series:
         ]
 
     async def wall(self, *, max_remote: int = 1) -> WallMatch:
-        clock = ManualClock(START_MS)
-        clock.at_ms = recorded().entries[-1].received_ms
+        parts = Parts(self.db, clock=ManualClock(recorded().entries[-1].received_ms))
         overview = Overview(
             db=self.db,
-            clock=clock,
-            regions=Regions([], self.db),
-            live=LocalMatches(),
-            remote=remote_matches(self.db),
+            clock=parts.clock,
+            regions=parts.regions,
+            live=parts.live,
+            remote=parts.remote,
             max_remote=max_remote,
         )
         (found,) = (await overview.cards(self.row.org_id)).cards
@@ -123,7 +114,7 @@ class Series:
 @databases.on_both
 @pytest.mark.parametrize("phase", [PublicPhase.BETWEEN_MAPS, PublicPhase.STARTING])
 async def test_server_and_list_show_the_next_map(db: Database, phase: PublicPhase) -> None:
-    series, world = Series(db), World(db)
+    series, world = Series(db), Callers(db)
     await series.play(entries_until(phase))
     view = await world.matches.get(OWNER, series.row.id)
     match = json.loads(msgspec.json.encode(view.match))
@@ -158,7 +149,7 @@ async def test_events_of_the_organization_have_the_score_of_the_series(db: Datab
 
 
 async def test_ended_match_keeps_its_maps_in_the_list(db: Database) -> None:
-    series, world = Series(db), World(db)
+    series, world = Series(db), Callers(db)
     await series.play(len(recorded().entries))
     (item,) = (await world.matches.server_list(OWNER, MatchListQuery())).items
     assert [one.number for one in item.maps] == [played.number for played in series.fold.match.maps]
@@ -187,18 +178,15 @@ async def test_wall_does_not_wait_for_players_who_are_all_here(db: Database) -> 
 
 
 async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
-    series, live = Series(db), LocalMatches()
+    series, parts = Series(db), Parts(db, clock=ManualClock(START_MS))
     await series.play(entries_until(PublicPhase.BETWEEN_MAPS))
-    regions, remote, clock = Regions([], db), remote_matches(db), ManualClock(START_MS)
     services = MatchServices(
-        details=MatchDetails(db=db, clock=clock, regions=regions, live=live, remote=remote),
-        matches=World(db).matches,
-        actions=Actions(
-            db=db, clock=clock, live=live, remote=remote, requests=ActionRequests(db, clock, Audit(db=db, clock=clock))
-        ),
-        history=History(db=db, live=live, remote=remote),
-        records=MatchRecords(db=db),
-        now_ms=clock.now_ms,
+        details=MatchDetails(db=db, clock=parts.clock, regions=parts.regions, live=parts.live, remote=parts.remote),
+        matches=parts.matches,
+        actions=parts.actions,
+        history=parts.history,
+        records=parts.services.records,
+        now_ms=parts.clock.now_ms,
     )
     page, overlay = MatchScreen(services, OWNER, series.row.id), OverlayView(services, OWNER, series.row.id)
     await page.changes()

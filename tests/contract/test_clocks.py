@@ -21,7 +21,7 @@ from matchpod.storage import outbox, servers
 from matchpod.storage.database_checks import database_ms
 from tests.contract import databases
 from tests.contract.databases import postgres_url as postgres_url
-from tests.contract.driven_matches import PENDING_MS, World, open_world
+from tests.contract.world import PENDING_MS, World, open_world
 
 harness = databases.sqlite_harness
 
@@ -42,7 +42,7 @@ SOON_S = 30.0
 async def restart(world: World, prepare: Prepare, jump_ms: int) -> None:
     """Kill the process, set the clock, and start another one."""
     await world.processes[-1].kill()
-    world.clock.ahead_ms += jump_ms
+    world.clock.at_ms += jump_ms
     await prepare(world.db, world.clock.now_ms())
     world.start("restarted")
 
@@ -79,7 +79,7 @@ async def test_running_match_goes_on_if_the_clock_is_set_meanwhile(db: Database,
         await world.create(seed=5)
         await world.until_live()
         world.region.is_paused = True
-        world.clock.ahead_ms += jump_ms
+        world.clock.at_ms += jump_ms
         await servers.repair_times(db, world.clock.now_ms())
         await pass_catch_up(world)
         assert (await world.outcome()).kind == "match_over"

@@ -24,7 +24,7 @@ from matchpod.storage import demos, outbox
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd
 from matchpod.storage.servers import HANDOVER_MS, LEASE_MS, token_hash
 from tests.contract import databases
-from tests.contract.driven_matches import SETTINGS, SPEED, World, open_world
+from tests.contract.world import SETTINGS, SPEED, World, open_world
 from tests.server_rows import server_row
 
 harness = databases.sqlite_harness
@@ -105,12 +105,12 @@ async def test_server_is_kept_until_its_demo_is_uploaded_but_its_result_is_there
     assert await demos.count_draining(world.db) == {"eu": 1}
     assert world.region.releases == []
     begun = await begin_upload(world, 0)
-    world.clock.ahead_ms += 25_000  # past the time to begin
+    world.clock.at_ms += 25_000  # past the time to begin
     await demos.renew(world.db, {"u0": 1}, world.clock.now_ms())
     await asyncio.sleep(0.5)
     assert world.region.releases == []
     await end_upload(world, begun)
-    world.clock.ahead_ms += LINGER_MS
+    world.clock.at_ms += LINGER_MS
     await until_released(world)
     assert await states(world) == [(1, DemoState.AVAILABLE, None)]
     assert not is_draining(await world.row())
@@ -136,9 +136,9 @@ async def test_server_is_released_if_no_upload_begins_in_time(world: World) -> N
     assert row.ended_at_ms is not None
     assert demo.due_ms is not None
     assert abs(demo.due_ms - row.ended_at_ms - (TV_DELAY_S + 60) / SPEED * 1000) < 2_000
-    world.clock.ahead_ms += 30_000
+    world.clock.at_ms += 30_000
     assert world.region.releases == []
-    world.clock.ahead_ms += 15_000
+    world.clock.at_ms += 15_000
     await until_released(world)
     assert await states(world) == [(1, DemoState.MISSING, MissingReason.NOT_UPLOADED)]
 
@@ -154,7 +154,7 @@ async def test_wait_goes_on_in_another_process_after_a_kill(world: World) -> Non
     await asyncio.sleep(0.5)
     assert world.region.releases == []
     await end_upload(world, begun)
-    world.clock.ahead_ms += LEASE_MS
+    world.clock.at_ms += LEASE_MS
     await until_released(world)
     assert world.region.releases == ["srv_1"]
     assert await states(world) == [(1, DemoState.AVAILABLE, None)]
@@ -170,7 +170,7 @@ async def test_process_that_takes_over_a_match_expects_its_demos(world: World) -
     await world.until(first.has_died, "killed")
     await first.kill()
     world.start("two")
-    world.clock.ahead_ms += LEASE_MS
+    world.clock.at_ms += LEASE_MS
     await until_kept(world)
     assert await states(world) == [(1, DemoState.RECORDING, None)]
 
@@ -181,7 +181,7 @@ async def test_canceling_does_not_wait_for_a_demo(world: World) -> None:
     await world.until(lambda: is_expected(world), "live")
     await world.cancel()
     world.processes[0].supervisor.notify("srv_1")
-    world.clock.ahead_ms += HANDOVER_MS
+    world.clock.at_ms += HANDOVER_MS
     await until_released(world)
     assert await states(world) == [(1, DemoState.MISSING, MissingReason.CANCELED)]
     assert not is_draining(await world.row())
@@ -197,7 +197,7 @@ async def test_canceling_does_not_wait_for_the_demo_of_an_earlier_map(world: Wor
     await world.until(has_ended, "the end of a map")
     await world.cancel()
     world.processes[0].supervisor.notify("srv_1")
-    world.clock.ahead_ms += HANDOVER_MS
+    world.clock.at_ms += HANDOVER_MS
     await until_released(world)
     first = (await demos.of_server(world.db, "srv_1"))[0]
     assert first.due_ms is not None
@@ -224,7 +224,7 @@ async def test_server_that_others_use_later_gets_back_its_gotv_and_uploads_nothi
     await world.create(game=RECORDED)
     await until_kept(world)
     assert server.machine.execute("tv_delay", "") == f"tv_delay = {TV_DELAY_S}\n"
-    world.clock.ahead_ms += 45_000
+    world.clock.at_ms += 45_000
     await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "released")
     assert server.machine.execute("tv_enable", "") == "tv_enable = false\n"
     assert server.machine.execute("tv_delay", "") == "tv_delay = 7\n"

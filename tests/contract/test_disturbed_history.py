@@ -21,33 +21,25 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Statement
 from matchpod.service.end_match import end_match
-from matchpod.service.history.finalize import finalize
-from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
+from matchpod.service.history.recomputing import Verdict
 from matchpod.service.history.rows import history_of
 from matchpod.service.identity.principals import Principal, Role, Scope
-from matchpod.service.ingest.posts import Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.reading.history import History
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
-from matchpod.service.streams.map_streams import Reader, Streams
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
+from matchpod.service.streams.map_streams import Reader
 from matchpod.storage import history, outbox, raw_log, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases, ended_matches
-from tests.contract.driven_matches import SETTINGS, SPEED, World, open_world
 from tests.contract.history_checks import assert_final_history, timeline_of
+from tests.contract.test_recompute import recompute_one
+from tests.contract.world import SETTINGS, SPEED, Process, World
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
-from tests.vaults import tokens_of
 
 harness = databases.sqlite_harness
 
@@ -69,15 +61,6 @@ async def types_of(db: Database, world: World) -> list[str]:
     return [json.loads(line)["type"] for line in (await timeline_of(db, await world.row()))[1]]
 
 
-async def until_applied(db: Database, live: LocalMatch, world: World) -> None:
-    """Wait until all stored entries are applied."""
-
-    async def is_applied() -> bool:
-        return live.seq == await raw_log.newest_seq(db, "srv_1")
-
-    await world.until(is_applied, "the last post is applied")
-
-
 async def read_to_end(reader: Reader) -> int:
     """Read a stream to its end; return the number of its items."""
     count = 0
@@ -91,78 +74,65 @@ async def read_to_end(reader: Reader) -> int:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
-        process = world.start()
-        process.db.is_shared = False  # so that only the log entry wakes the runner
-        await world.create(scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING)
-        world.region.is_paused = True
-        row, ingest = await world.row(), process.ingest
-        await until_applied(db, await world.until_driven(), world)
-        world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
-        assert (
-            await ingest.store_log(tokens_of(row).log, (), log_post(*players_join(), *first_round())) is Receipt.STORED
-        )
-        await world.until_live()
-        assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
-        await world.cancel(notified=process)
-        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
-        (only,) = await history.maps_of(db, "srv_1")
-        assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
-        assert only.started_at_ms is not None
-        assert (await types_of(db, world))[-4:] == ["round_start", "kill", "round_end", "map_end"]
+async def begin_waiting(world: World) -> Process:
+    """Drive a match that waits for its players, whose server posts nothing more."""
+    world.speed = FAST
+    process = world.start()
+    process.db.is_shared = False  # so that only the log entry wakes the runner
+    await world.create(scenario="no_show")
+    await world.until_phase(ServerPhase.RUNNING)
+    world.region.is_paused = True
+    return process
 
 
-async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
-        process = world.start()
-        process.db.is_shared = False
-        await world.create(scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING)
-        world.region.is_paused = True
-        row, ingest = await world.row(), process.ingest
-        live = await world.until_driven()
-        game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
-        assert (
-            await ingest.store_log(tokens_of(row).log, (), log_post(*players_join(), *first_round(), game_over))
-            is Receipt.STORED
-        )
-        await world.until_live()
-        # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
-        world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
-        again = 'World triggered "Round_Start"'
-        assert await ingest.store_log(tokens_of(row).log, (), log_post(again, *first_round()[-3:])) is Receipt.STORED
-        await until_applied(db, live, world)
-        await world.cancel(notified=process)
-        await world.outcome()  # compares the stored history with a replay
-        assert (await types_of(db, world)).count("kill") == 2
+async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed(db: Database, world: World) -> None:
+    process = await begin_waiting(world)
+    await world.until_applied()
+    world.clock.at_ms += JOIN_MS + CATCH_UP_MS
+    await world.post(log_post(*players_join(), *first_round()))
+    await world.until_live()
+    assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
+    await world.cancel(notified=process)
+    assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+    (only,) = await history.maps_of(db, "srv_1")
+    assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
+    assert only.started_at_ms is not None
+    assert (await types_of(db, world))[-4:] == ["round_start", "kill", "round_end", "map_end"]
 
 
-async def test_slow_write_does_not_delay_a_later_deadline(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
-        process = world.start()
-        process.db.is_shared = False
-        await world.create(scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING)
-        world.region.is_paused = True
-        row, ingest = await world.row(), process.ingest
-        delayed: list[Sequence[Statement]] = []
+async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db: Database, world: World) -> None:
+    process = await begin_waiting(world)
+    await world.until_driven()
+    game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
+    await world.post(log_post(*players_join(), *first_round(), game_over))
+    await world.until_live()
+    # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
+    world.clock.at_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
+    await world.post(log_post('World triggered "Round_Start"', *first_round()[-3:]))
+    await world.until_applied()
+    await world.cancel(notified=process)
+    await world.outcome()  # compares the stored history with a replay
+    assert (await types_of(db, world)).count("kill") == 2
 
-        async def write_slowly(statements: Sequence[Statement]) -> None:
-            if not delayed and any("INTO map_events" in one.sql for one in statements):
-                delayed.append(statements)
-                world.clock.ahead_ms += 2_500  # of the 7.5 s to join
 
-        process.db.before_write = write_slowly
-        live = await world.until_driven()
-        assert await ingest.store_log(tokens_of(row).log, (), log_post(players_join()[0])) is Receipt.STORED
-        await world.until(lambda: bool(delayed), "an item was written slowly")
-        due_ms = live.fold.due_ms()
-        assert due_ms is not None
-        outcome = await world.outcome()
-        assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
-        assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
+async def test_slow_write_does_not_delay_a_later_deadline(world: World) -> None:
+    process = await begin_waiting(world)
+    delayed: list[Sequence[Statement]] = []
+
+    async def write_slowly(statements: Sequence[Statement]) -> None:
+        if not delayed and any("INTO map_events" in one.sql for one in statements):
+            delayed.append(statements)
+            world.clock.at_ms += 2_500  # of the 7.5 s to join
+
+    process.db.before_write = write_slowly
+    live = await world.until_driven()
+    await world.post(log_post(players_join()[0]))
+    await world.until(lambda: bool(delayed), "an item was written slowly")
+    due_ms = live.fold.due_ms()
+    assert due_ms is not None
+    outcome = await world.outcome()
+    assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
+    assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
 
 
 # --- other versions ---------------------------------------------------------------------------------------------------
@@ -170,35 +140,32 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database) -> None:
 
 @pytest.mark.parametrize("is_canceled", [False, True])
 async def test_match_of_a_version_without_timelines_gets_a_complete_timeline(
-    db: Database, *, is_canceled: bool
+    db: Database, world: World, *, is_canceled: bool
 ) -> None:
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        await world.create()
-        await world.until_live()
-        world.clock.ahead_ms += SNAPSHOT_MS
+    dead = await world.live_match("dead")
+    world.clock.at_ms += SNAPSHOT_MS
 
-        async def is_stored() -> bool:
-            return await snapshots.load(db, "srv_1") is not None
+    async def is_stored() -> bool:
+        return await snapshots.load(db, "srv_1") is not None
 
-        await world.until(is_stored, "a snapshot is stored")
-        world.region.is_paused = is_canceled
-        await dead.kill()
-        await delete_history(db, world)
-        world.clock.ahead_ms += LEASE_MS
-        successor = world.start("successor")
-        if is_canceled:
+    await world.until(is_stored, "a snapshot is stored")
+    world.region.is_paused = is_canceled
+    await dead.kill()
+    await delete_history(db, world)
+    world.clock.at_ms += LEASE_MS
+    successor = world.start("successor")
+    if is_canceled:
 
-            async def has_items() -> bool:
-                return await count_items(db, world) > 0
+        async def has_items() -> bool:
+            return await count_items(db, world) > 0
 
-            await world.until(has_items, "items are stored")
-            await world.cancel(notified=successor)
-        await world.outcome()
-        types = await types_of(db, world)
-        assert types[0] == "player_connected"
-        assert types.count("map_live") == types.count("map_end") == 1
-        assert types.count("round_start") >= 1
+        await world.until(has_items, "items are stored")
+        await world.cancel(notified=successor)
+    await world.outcome()
+    types = await types_of(db, world)
+    assert types[0] == "player_connected"
+    assert types.count("map_live") == types.count("map_end") == 1
+    assert types.count("round_start") >= 1
 
 
 async def delete_history(db: Database, world: World) -> None:
@@ -244,57 +211,49 @@ async def test_names_are_sanitized_and_truncated_for_the_database(
     assert series.team1_name == stored[1]
 
 
-async def test_match_ends_even_if_the_database_rejects_its_history(db: Database) -> None:
-    async with open_world(db) as world:
-        process = world.start(intervals=FAIL_FAST)
+async def test_match_ends_even_if_the_database_rejects_its_history(db: Database, world: World) -> None:
+    process = world.start(intervals=FAIL_FAST)
 
-        async def reject(statements: Sequence[Statement]) -> None:
-            if any(name.startswith("team1_name") for one in statements for name in one.params):
-                raise DatabaseError("invalid character")
+    async def reject(statements: Sequence[Statement]) -> None:
+        if any(name.startswith("team1_name") for one in statements for name in one.params):
+            raise DatabaseError("invalid character")
 
-        process.db.before_write = reject
-        await world.create()
-        await world.until_phase(ServerPhase.RELEASED)
-        outcome = await outbox.outcome_of(db, "srv_1")
-        assert outcome is not None
-        assert outcome.reason == CancelReason.SERVER_FAILED
-        (only,) = await history.maps_of(db, "srv_1")
-        assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-        assert process.deps.metrics.crashes.value("history") == 1
+    process.db.before_write = reject
+    await world.create()
+    await world.until_phase(ServerPhase.RELEASED)
+    outcome = await outbox.outcome_of(db, "srv_1")
+    assert outcome is not None
+    assert outcome.reason == CancelReason.SERVER_FAILED
+    (only,) = await history.maps_of(db, "srv_1")
+    assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
+    assert process.deps.metrics.crashes.value("history") == 1
 
 
 async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_world(db) as world:
-        process = world.start(intervals=FAIL_FAST)
-        await world.create()
-        await world.until_live()
-        world.region.is_paused = True
+    process = await world.live_match(intervals=FAIL_FAST)
+    world.region.is_paused = True
+    (only,) = await history.maps_of(db, "srv_1")
+    reader = await process.deps.streams.open_map(only, 0)
+    assert reader is not None
+    streaming = asyncio.create_task(read_to_end(reader))
+    with monkeypatch.context() as patched:
+        break_finalizing(patched)
+        await world.cancel(notified=process)
+        world.region.is_paused = False
+        await world.until_phase(ServerPhase.RELEASED)
+        stored = await count_items(db, world)
+        assert await streaming == stored
+        reader.close()
         (only,) = await history.maps_of(db, "srv_1")
-        reader = await process.deps.streams.open_map(only, 0)
-        assert reader is not None
-        streaming = asyncio.create_task(read_to_end(reader))
-        with monkeypatch.context() as patched:
-            break_finalizing(patched)
-            await world.cancel(notified=process)
-            world.region.is_paused = False
-            await world.until_phase(ServerPhase.RELEASED)
-            stored = await count_items(db, world)
-            assert await streaming == stored
-            reader.close()
-            (only,) = await history.maps_of(db, "srv_1")
-            assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-            remote = RemoteMatches(db=db, regions=process.deps.regions, turns=FoldTurns())
-            detail = await History(db=db, live=process.live, remote=remote).map(OWNER, only.id)
-            assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
-        found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=0).one(
-            "srv_1", write=True
-        )
-        assert found is not None
-        assert (found.verdict, found.is_written) == (Verdict.CHANGED, True)
-        assert await count_items(db, world) > stored
-        await assert_final_history(db, await world.row(), SPEED)
+        assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
+        detail = await process.history.map(OWNER, only.id)
+        assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
+    found = await recompute_one(db, write=True, speed=SPEED)
+    assert (found.verdict, found.is_written) == (Verdict.CHANGED, True)
+    assert await count_items(db, world) > stored
+    await assert_final_history(db, await world.row(), SPEED)
 
 
 def break_finalizing(patched: pytest.MonkeyPatch) -> None:
@@ -317,51 +276,39 @@ async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> 
     outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)
     await db.write(end_match(row, outcome, fence=None, callback_id="cb"))
     row = await ended_matches.server_row(db, "srv_1")
-    await append_recorded(db, entries, entries + 50)
-    streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
-    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, turns=FoldTurns(), now_ms=now_ms)
+    await ended_matches.store(db, recorded().entries[entries : entries + 50])
+    await ended_matches.finalize_match(db, row, now_ms)
     await assert_final_history(db, row, 1.0)
     maps = await history.maps_of(db, "srv_1")
     assert max((one.finished_at_ms or 0 for one in maps), default=0) <= now_ms
     before = await timeline_of(db, row)
     await db.write([Statement("UPDATE servers SET phase = 'released'")])
-    await append_recorded(db, entries + 50, len(recorded().entries))
-    found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", 1.0)}, events_since_ms=0).one(
-        "srv_1", write=True
-    )
-    assert found is not None
+    await ended_matches.store(db, recorded().entries[entries + 50 :])
+    found = await recompute_one(db, write=True)
     assert found.verdict is Verdict.UNCHANGED
     assert await timeline_of(db, row) == before
     assert await history.maps_of(db, "srv_1") == maps
 
 
-async def append_recorded(db: Database, start: int, end: int) -> None:
-    statements: list[Statement] = []
-    for one in recorded().entries[start:end]:
-        statements += raw_log.append("srv_1", one.kind, received_ms=one.received_ms, headers=one.headers, body=one.body)
-    await db.write(statements)
+async def test_history_is_finalized_if_the_region_was_removed(db: Database, world: World) -> None:
+    await world.create(
+        game=recorded().settings,
+        region="unknown",
+        phase=ServerPhase.RUNNING,
+        slot="a",
+        created_at_ms=START_MS,
+        allocated_at_ms=START_MS,
+    )
+    await ended_matches.store(db, recorded().entries[:100])
+    world.start()
+    await world.until_phase(ServerPhase.ENDING)
 
+    async def is_final() -> bool:
+        return all(one.is_final for one in await history.maps_of(db, "srv_1"))
 
-async def test_history_is_finalized_if_the_region_was_removed(db: Database) -> None:
-    async with open_world(db) as world:
-        await world.create(
-            game=recorded().settings,
-            region="unknown",
-            phase=ServerPhase.RUNNING,
-            slot="a",
-            created_at_ms=START_MS,
-            allocated_at_ms=START_MS,
-        )
-        await append_recorded(db, 0, 100)
-        world.start()
-        await world.until_phase(ServerPhase.ENDING)
-
-        async def is_final() -> bool:
-            return all(one.is_final for one in await history.maps_of(db, "srv_1"))
-
-        await world.until(is_final, "its history is final")
-        outcome = await outbox.outcome_of(db, "srv_1")
-        assert outcome is not None
-        assert outcome.reason == CancelReason.SERVER_LOST
-        await assert_final_history(db, await world.row(), 1.0)
-        assert (await types_of(db, world))[-1] == "map_end"
+    await world.until(is_final, "its history is final")
+    outcome = await outbox.outcome_of(db, "srv_1")
+    assert outcome is not None
+    assert outcome.reason == CancelReason.SERVER_LOST
+    await assert_final_history(db, await world.row(), 1.0)
+    assert (await types_of(db, world))[-1] == "map_end"

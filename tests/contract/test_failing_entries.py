@@ -12,7 +12,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Statement
 from matchpod.service.history import recorder
-from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
+from matchpod.service.history.recomputing import Verdict
 from matchpod.service.match_log import live
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
@@ -25,8 +25,10 @@ from matchpod.service.streams import organization_event_lines
 from matchpod.storage import history, outbox
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
-from tests.contract.driven_matches import SPEED, World, open_world
-from tests.contract.test_remote_matches import create_match, remote_matches, store
+from tests.contract.ended_matches import store
+from tests.contract.test_recompute import recompute_one
+from tests.contract.test_remote_matches import create_match, remote_matches
+from tests.contract.world import SPEED, World, open_world
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
@@ -68,72 +70,61 @@ async def test_match_goes_on_without_an_entry_that_raises(
     assert caplog.messages.count(SET_ASIDE) == 1
 
 
-async def test_match_goes_on_without_many_entries_that_raise(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    break_kills(monkeypatch, *range(2, 100, 3))
-    async with open_world(db) as world:
-        world.start(intervals=RETRY_AT_ONCE)
-        await world.create()
-        await until_released(world)
-        outcome = await world.outcome()
-    assert outcome.kind == "match_over"
-    assert len(await set_aside(db)) >= 2
-
-
 async def store_only_the_log(statements: Sequence[Statement]) -> None:
     if any("INTO map_events" in one.sql or "INTO snapshots" in one.sql for one in statements):
         raise DatabaseUnavailableError("no items and no snapshots")
 
 
 async def test_history_of_a_canceled_match_lacks_only_the_entry_that_raises(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_world(db) as world:
-        process = world.start()
-        process.db.before_write = store_only_the_log  # so that what follows is read from it, however long this takes
-        await world.create()
-        await world.until_live()
-        await process.kill()
-        break_kills(monkeypatch, 1)
-        await world.cancel()
-        world.clock.ahead_ms += 60_000
-        world.start("two")
-        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+    process = world.start()
+    process.db.before_write = store_only_the_log  # so that what follows is read from it, however long this takes
+    await world.create()
+    await world.until_live()
+    await process.kill()
+    break_kills(monkeypatch, 1)
+    await world.cancel()
+    world.clock.at_ms += 60_000
+    world.start("two")
+    assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
     assert len(await set_aside(db)) == 1
     (played,) = await history.maps_of(db, "srv_1")
     assert await history.stats_of(db, played.id) is not None
 
 
-async def test_deadline_that_always_raises_ends_the_match(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deadline_that_always_raises_ends_the_match(
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is appended again each time: without an end, the match would never have an outcome."""
 
     def tick(_match: Match, _now_ms: int) -> object:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(Match, "tick", tick)
-    async with open_world(db, speed=1000.0) as world:
-        world.start(intervals=RETRY_AT_ONCE)
-        await world.create(scenario="no_show")
-        await until_released(world)
+    world.speed = 1000.0
+    world.start(intervals=RETRY_AT_ONCE)
+    await world.create(scenario="no_show")
+    await until_released(world)
     outcome = await outbox.outcome_of(db, "srv_1")
     assert outcome is not None
     assert outcome.reason == CancelReason.SERVER_FAILED
 
 
-async def test_error_in_the_history_does_not_end_a_match(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_error_in_the_history_does_not_end_a_match(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def history_of(*_args: object, **_options: object) -> object:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(recorder, "history_of", history_of)
-    async with open_world(db) as world:
-        world.start()
-        await world.create()
-        outcome = await world.outcome()
+    world.start()
+    await world.create()
+    outcome = await world.outcome()
     assert outcome.kind == "match_over"
     assert json.loads(outcome.result or b"")["maps"][0]["complete"] is True
 
 
 async def test_timeline_is_complete_after_an_error_in_the_history(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events_of, calls = organization_event_lines.map_events_of, 0
 
@@ -145,10 +136,9 @@ async def test_timeline_is_complete_after_an_error_in_the_history(
         return events_of(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(recorder, "map_events_of", map_events_of)
-    async with open_world(db) as world:
-        world.start(intervals=Intervals(history_retry_ms=100))
-        await world.create()
-        assert (await world.outcome()).kind == "match_over"  # and the stored timeline equals that of a replay
+    world.start(intervals=Intervals(history_retry_ms=100))
+    await world.create()
+    assert (await world.outcome()).kind == "match_over"  # and the stored timeline equals that of a replay
     assert calls > 3
 
 
@@ -186,14 +176,13 @@ async def test_error_in_a_view_is_logged(
     assert live._log.name == caplog.records[0].name
 
 
-async def test_recomputing_a_match_that_raises_changes_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create()
-        await world.outcome()
+async def test_recomputing_a_match_that_raises_changes_nothing(
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.start()
+    await world.create()
+    await world.outcome()
     break_kills(monkeypatch, KILL)
-    regions = {"eu": RecomputeRegion("Europe", SPEED)}
-    found = await Recompute(db=db, regions=regions, events_since_ms=0).one("srv_1", write=True)
-    assert found is not None
+    found = await recompute_one(db, write=True, speed=SPEED)
     assert found.verdict is Verdict.FAILED
     assert await set_aside(db) == []

@@ -12,8 +12,8 @@ from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import START_MS, Process, World
 from tests.contract.simulated_cluster import SimulatedCluster
+from tests.contract.world import START_MS, Process, World
 
 harness = databases.sqlite_harness
 
@@ -65,7 +65,7 @@ async def test_server_of_a_process_that_died_after_allocating_it_is_used(db: Dat
 
         async def die(order: object) -> object:
             server = await allocate(order)  # type: ignore[arg-type]
-            dead.db.is_dead = True
+            dead.db.die()
             return server
 
         world.region.allocate = die  # type: ignore[assignment, method-assign]
@@ -78,7 +78,7 @@ async def test_server_of_a_process_that_died_after_allocating_it_is_used(db: Dat
         await dead.kill()
         world.region.allocate = allocate  # type: ignore[method-assign]
         assert (await world.row()).slot == ""
-        world.clock.ahead_ms += LEASE_MS
+        world.clock.at_ms += LEASE_MS
         world.start("successor")
         assert (await world.outcome()).kind == "match_over"
         assert [order.is_repeated for order in world.region.orders] == [False, True]
@@ -123,7 +123,7 @@ async def test_match_fails_for_want_of_capacity_if_the_fault_lasts_too_long(db: 
         await world.create()
         await world.until_phase(ServerPhase.PENDING)
         while (await world.row()).phase is ServerPhase.PENDING:
-            world.clock.ahead_ms += LOOK_AGAIN_MS
+            world.clock.at_ms += LOOK_AGAIN_MS
             await asyncio.sleep(0.05)
         outcome = await world.outcome()
         assert (outcome.kind, outcome.reason) == ("match_canceled", "no_capacity")
@@ -171,7 +171,7 @@ async def die_after_allocation(world: ClusterWorld) -> None:
 
     await world.until(is_allocated, "the server is allocated")
     await process.kill()
-    world.clock.ahead_ms += LEASE_MS
+    world.clock.at_ms += LEASE_MS
 
 
 async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database) -> None:
@@ -183,7 +183,7 @@ async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database
         assert (await world.row()).slot == "pod-1"
         world.region.is_paused = False
         second.deps.machine_faults.clear("eu")
-        world.clock.ahead_ms += LOOK_AGAIN_MS
+        world.clock.at_ms += LOOK_AGAIN_MS
         assert (await world.outcome()).kind == "match_over"
         assert world.region._started == 1
 

@@ -8,27 +8,17 @@ import time
 
 import pytest
 
-from matchpod.ports import Database, DatabaseUnavailableError
+from matchpod.ports import DatabaseUnavailableError
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.fold_turns import MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
 from matchpod.service.runner.heartbeat import CONFIRMED_MS
-from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
-from tests.contract import databases
 from tests.contract.test_ingest import LINE, server
-
-harness = databases.mostly_sqlite_harness
 
 
 def entry(seq: int = 1, kind: EntryKind = EntryKind.LOG) -> RawEntry:
     return RawEntry(server_id="srv_1", seq=seq, kind=kind, received_ms=seq, headers=NO_HEADERS, body=LINE)
-
-
-async def store(db: Database, count: int) -> None:
-    await servers.create(db, server(), idempotency=None)
-    for number in range(count):
-        await db.write(raw_log.append("srv_1", EntryKind.LOG, received_ms=number, headers=NO_HEADERS, body=LINE))
 
 
 class Marks:
@@ -44,7 +34,7 @@ class Marks:
         self.calls.append(None)
 
 
-async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database) -> None:
+async def test_other_work_runs_between_the_turns_of_two_long_folds() -> None:
     turns, applied, seen, is_done = FoldTurns(), [0, 0], {0}, False
 
     async def fold(number: int) -> None:
@@ -68,7 +58,7 @@ async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database)
     assert len(seen) > 2, "others ran while the folds were in progress"
 
 
-async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) -> None:
+async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on() -> None:
     turns, done = FoldTurns(), list[int]()
 
     def step(number: int) -> bool:
@@ -87,7 +77,7 @@ async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) 
     assert done == [0, 3, 4, 5]
 
 
-async def test_folds_with_many_entries_alternate(db: Database) -> None:
+async def test_folds_with_many_entries_alternate() -> None:
     turns, order = FoldTurns(), ""
 
     async def fold(name: str) -> None:
@@ -104,7 +94,7 @@ async def test_folds_with_many_entries_alternate(db: Database) -> None:
     assert max(map(len, re.findall("a+|b+", order))) <= per_turn + 1, "no fold has two turns in a row"
 
 
-async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own(db: Database) -> None:
+async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own() -> None:
     """Otherwise each would wait until the loop has served everybody else, who may be many."""
     turns, applied, rounds = FoldTurns(), 0, 0
 
@@ -124,7 +114,7 @@ async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own(db: Da
     assert rounds < 20
 
 
-async def test_turns_are_longer_if_others_keep_the_loop_busy(db: Database) -> None:
+async def test_turns_are_longer_if_others_keep_the_loop_busy() -> None:
     turns, spent, steps = FoldTurns(), [0.0, 0.0], 0
     """Time used by the fold and by others, as measured: on a busy machine, a sleep takes longer."""
 
@@ -147,7 +137,7 @@ async def test_turns_are_longer_if_others_keep_the_loop_busy(db: Database) -> No
     assert spent[0] > spent[1] / 8, "with turns of the usual length it would be a twelfth"
 
 
-async def test_entry_in_progress_is_marked_and_cleared(db: Database) -> None:
+async def test_entry_in_progress_is_marked_and_cleared() -> None:
     marks = Marks()
     FoldTurns(marks).apply(Fold.begin(server(), 1.0), entry(5))
     assert marks.calls == [("srv_1", 5), None]

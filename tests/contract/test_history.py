@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
@@ -15,25 +15,21 @@ from matchpod.core.model import MatchType
 from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
-from matchpod.ports import Database, Row, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError, Statement
 from matchpod.service.history import rows
 from matchpod.service.identity import identifiers
 from matchpod.service.identity.principals import Principal
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.reading.history import History
-from matchpod.service.regions.regions import Regions
+from matchpod.service.match_log.live import LocalMatch
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.databases import HookedDatabase, once
+from tests.contract.ended_matches import store
 from tests.contract.match_histories import insert_counted
-from tests.contract.same_numbers import Json
-from tests.contract.test_matches import OTHER_OWNER, READER, UnavailableDatabase
-from tests.contract.test_numbers_agree import SERVER_NAME, as_json, create_match
-from tests.contract.test_remote_matches import store
+from tests.contract.test_matches import OTHER_OWNER, READER
+from tests.contract.test_numbers_agree import SERVER_NAME, HistoryReader, create_match
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS, mode_settings
 
@@ -45,57 +41,15 @@ NO_SUCH_IDS = ("", "x", "ser_", "ser_unknown", "00000000-0000-0000-0000-00000000
 UNKNOWN_UUID = "aaaaaaaa-0000-4000-8000-000000000000"
 
 
-class World:
-    """The history, read by one process."""
-
-    def __init__(self, db: Database) -> None:
-        self.db = db
-        self.live = LocalMatches()
-        self.history = History(
-            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
-        )
-
-    async def map(self, map_id: str, principal: Principal = READER) -> Json:
-        return as_json(await self.history.map(principal, map_id))
-
-    async def leaderboard(self, map_id: str, **query: Any) -> Json:
-        return as_json(await self.history.leaderboard(READER, map_id, LeaderboardQuery(**query)))
-
-    async def rounds(self, map_id: str) -> Json:
-        return as_json(await self.history.rounds(READER, map_id))
-
-    async def series(self, series_id: str) -> Json:
-        return as_json(await self.history.series(READER, series_id))
-
-    async def series_list(self, principal: Principal = READER, **query: Any) -> Json:
-        return as_json(await self.history.series_list(principal, ListQuery(**query)))
-
-    async def maps(self, principal: Principal = READER, **query: Any) -> Json:
-        return as_json(await self.history.maps(principal, ListQuery(**query)))
-
-    async def events(self, map_id: str, **query: Any) -> Json:
-        return as_json(await self.history.events(READER, map_id, EventsQuery(**query)))
-
-
-class InterleavingDatabase(databases.DelegatingDatabase):
+def interleaved(db: Database, text: str, action: Callable[[], Awaitable[object]]) -> HookedDatabase:
     """A database that runs an action right after the first read with this text."""
-
-    def __init__(self, db: Database, text: str, action: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(db)
-        self._text = text
-        self._action: Callable[[], Awaitable[object]] | None = action
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        found = await super().read(sql, params)
-        if self._text in sql and self._action is not None:
-            action, self._action = self._action, None
-            await action()
-        return found
+    run = once(action, text)
+    return HookedDatabase(db, after_read=lambda sql, _: run(sql))
 
 
 @pytest.fixture
-def world(db: Database) -> World:
-    return World(db)
+def world(db: Database) -> HistoryReader:
+    return HistoryReader(db)
 
 
 def map_of(row: ServerRow, number: int = 1) -> str:
@@ -146,7 +100,7 @@ async def create_past_match(
 # --- series -------------------------------------------------------------------------------------------------------
 
 
-async def test_series_is_upcoming_from_its_creation(world: World) -> None:
+async def test_series_is_upcoming_from_its_creation(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     (item,) = (await world.series_list())["items"]
     assert (item["status"], item["startedAt"], item["finishedAt"], item["duration"]) == ("upcoming", *[None] * 3)
@@ -156,7 +110,7 @@ async def test_series_is_upcoming_from_its_creation(world: World) -> None:
     assert [(one["team1Score"], one["winner"], one["playerCount"]) for one in detail["maps"]] == [(0, None, 0)] * 3
 
 
-async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: World) -> None:
+async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     await end(world.db, row, folded(row))
     detail = await world.series(identifiers.series_id(row.id))
@@ -171,7 +125,7 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
     assert await world.series(uuid) == await world.series(uuid.upper()) == detail
 
 
-async def test_lists_are_filtered(world: World) -> None:
+async def test_lists_are_filtered(world: HistoryReader) -> None:
     old = await create_past_match(world.db, 1, at_ms=START_MS, map_name="de_nuke")
     new = await create_past_match(world.db, 2, at_ms=START_MS + DAY_MS, status=MapStatus.LIVE)
     await create_match(world.db, DEATHMATCH, 3)
@@ -194,7 +148,7 @@ async def test_lists_are_filtered(world: World) -> None:
     assert (await world.series_list())["total"] == 2
 
 
-async def test_lists_contain_nothing_of_another_organization(world: World) -> None:
+async def test_lists_contain_nothing_of_another_organization(world: HistoryReader) -> None:
     row = await create_past_match(world.db, 1, at_ms=START_MS)
     for query in ({}, {"server_id": row.id}):
         for page in (await world.series_list(OTHER_OWNER, **query), await world.maps(OTHER_OWNER, **query)):
@@ -204,82 +158,72 @@ async def test_lists_contain_nothing_of_another_organization(world: World) -> No
 async def test_series_and_its_maps_are_consistent_if_the_match_ends_while_they_are_read(db: Database) -> None:
     row = await create_match(db, recorded().settings)
     fold = folded(row)
-    world = World(InterleavingDatabase(db, "FROM series", lambda: end(db, row, fold)))
+    world = HistoryReader(interleaved(db, "FROM series", lambda: end(db, row, fold)))
     detail = await world.series(identifiers.series_id(row.id))
-    assert detail == await World(db).series(identifiers.series_id(row.id))
+    assert detail == await HistoryReader(db).series(identifiers.series_id(row.id))
     assert detail["status"] == "finished"
 
 
 # --- access -------------------------------------------------------------------------------------------------------
 
 
-async def test_unknown_ids_are_not_found(world: World) -> None:
+def reads(
+    principal: Principal, series: str, of_map: str, server: str
+) -> list[Callable[[HistoryReader], Awaitable[object]]]:
+    """All reads of something with an id."""
+    return [
+        lambda world: world.history.series(principal, series),
+        lambda world: world.history.server_series(principal, server, ListQuery()),
+        lambda world: world.history.own_maps(principal, server),
+        lambda world: world.history.map(principal, of_map),
+        lambda world: world.history.events(principal, of_map, EventsQuery()),
+        lambda world: world.history.leaderboard(principal, of_map, LeaderboardQuery()),
+        lambda world: world.history.rounds(principal, of_map),
+        lambda world: world.history.own_map(principal, of_map),
+    ]
+
+
+async def test_unknown_ids_are_not_found(world: HistoryReader) -> None:
     await create_match(world.db, recorded().settings)
-    reads: list[Callable[[str], Awaitable[object]]] = [
-        lambda key: world.history.series(READER, key),
-        lambda key: world.history.map(READER, key),
-        lambda key: world.history.events(READER, key, EventsQuery()),
-        lambda key: world.history.leaderboard(READER, key, LeaderboardQuery()),
-        lambda key: world.history.rounds(READER, key),
-        lambda key: world.history.own_map(READER, key),
-        lambda key: world.history.own_maps(READER, key),
-        lambda key: world.history.server_series(READER, key, ListQuery()),
-    ]
-    for read in reads:
-        for key in (*NO_SUCH_IDS, UNKNOWN_UUID):
+    for key in (*NO_SUCH_IDS, UNKNOWN_UUID):
+        for read in reads(READER, key, key, key):
             with pytest.raises(NotFoundError):
-                await read(key)
+                await read(world)
 
 
-async def test_history_of_another_organization_is_forbidden(world: World) -> None:
+async def test_history_of_another_organization_is_forbidden(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
-    map_id = map_of(row)
-    reads: list[Awaitable[object]] = [
-        world.history.series(OTHER_OWNER, identifiers.series_id(row.id)),
-        world.history.series(OTHER_OWNER, identifiers.series_uuid(row.game_id)),
-        world.history.map(OTHER_OWNER, map_id),
-        world.history.events(OTHER_OWNER, map_id, EventsQuery()),
-        world.history.leaderboard(OTHER_OWNER, map_id, LeaderboardQuery()),
-        world.history.rounds(OTHER_OWNER, map_id),
-        world.history.own_map(OTHER_OWNER, map_id),
-        world.history.own_maps(OTHER_OWNER, row.id),
-        world.history.server_series(OTHER_OWNER, row.id, ListQuery()),
-    ]
-    for read in reads:
-        with pytest.raises(ForbiddenError):
-            await read
+    for series in (identifiers.series_id(row.id), identifiers.series_uuid(row.game_id)):
+        for read in reads(OTHER_OWNER, series, map_of(row), row.id):
+            with pytest.raises(ForbiddenError):
+                await read(world)
 
 
-async def test_own_maps_are_found_by_server_id_and_by_map_id(world: World) -> None:
+async def test_own_maps_are_found_by_server_id_and_by_map_id(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     maps = await world.history.own_maps(READER, row.id)
     assert [one.map_number for one in maps] == [1, 2, 3]
     assert await world.history.own_map(READER, map_of(row, 2).upper()) == maps[1]
 
 
-async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
-    world = World(UnavailableDatabase())
-    reads: list[Awaitable[object]] = [
-        world.history.series_list(READER, ListQuery()),
-        world.history.series(READER, UNKNOWN_UUID),
-        world.history.server_series(READER, "srv_1", ListQuery()),
-        world.history.maps(READER, ListQuery()),
-        world.history.map(READER, UNKNOWN_UUID),
-        world.history.events(READER, UNKNOWN_UUID, EventsQuery()),
-        world.history.leaderboard(READER, UNKNOWN_UUID, LeaderboardQuery()),
-        world.history.rounds(READER, UNKNOWN_UUID),
-        world.history.own_map(READER, UNKNOWN_UUID),
-        world.history.own_maps(READER, "srv_1"),
-    ]
-    for read in reads:
+async def test_requests_fail_as_unavailable_during_a_database_outage(world: HistoryReader) -> None:
+    unavailable = HookedDatabase(world.db)
+    unavailable.error = DatabaseUnavailableError("unavailable")
+    for read in (
+        *reads(READER, UNKNOWN_UUID, UNKNOWN_UUID, "srv_1"),
+        HistoryReader.series_list,
+        HistoryReader.maps,
+    ):
         with pytest.raises(UnavailableError):
-            await read
+            await read(HistoryReader(unavailable))
 
 
 # --- rounds -------------------------------------------------------------------------------------------------------
 
 
-async def test_rounds_of_a_live_map_end_with_the_current_one_and_stay_the_same_after_the_end(world: World) -> None:
+async def test_rounds_of_a_live_map_end_with_the_current_one_and_stay_the_same_after_the_end(
+    world: HistoryReader,
+) -> None:
     row = await create_match(world.db, recorded().settings)
     world.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
     finished = await world.rounds(map_of(row, 1))
@@ -293,7 +237,7 @@ async def test_rounds_of_a_live_map_end_with_the_current_one_and_stay_the_same_a
     assert (await world.rounds(map_of(row, 2)))["rounds"][0] == live["rounds"][0]
 
 
-async def test_rounds_of_a_map_that_ended_before_they_were_stored_are_unknown(world: World) -> None:
+async def test_rounds_of_a_map_that_ended_before_they_were_stored_are_unknown(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     await end(world.db, row, folded(row))
     await world.db.write([Statement("DELETE FROM map_rounds")])
@@ -304,10 +248,10 @@ async def test_rounds_of_a_map_that_ended_before_they_were_stored_are_unknown(wo
 async def test_map_that_ends_while_its_rounds_are_read_has_its_final_rounds(db: Database) -> None:
     row = await create_match(db, recorded().settings)
     fold = folded(row)  # its log is not stored, only its final history
-    world = World(InterleavingDatabase(db, "FROM maps", lambda: end(db, row, fold)))
+    world = HistoryReader(interleaved(db, "FROM maps", lambda: end(db, row, fold)))
     found = await world.rounds(map_of(row))
     assert found["status"] == "finished"
-    assert found == await World(db).rounds(map_of(row))
+    assert found == await HistoryReader(db).rounds(map_of(row))
     assert found["rounds"]
 
 
@@ -315,7 +259,7 @@ async def test_map_that_ends_while_its_rounds_are_read_has_its_final_rounds(db: 
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING])
-async def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, world: World) -> None:
+async def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, world: HistoryReader) -> None:
     row = await create_match(world.db, DEATHMATCH)
     # A server may post its log during configuration, and then be replaced.
     await store(world.db, recorded().entries, row.id)
@@ -329,10 +273,10 @@ async def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, world: 
     assert (rounds["status"], rounds["complete"], rounds["rounds"]) == ("upcoming", None, [])
 
 
-async def test_live_map_is_the_same_in_all_processes(world: World) -> None:
+async def test_live_map_is_the_same_in_all_processes(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
-    local = World(world.db)
+    local = HistoryReader(world.db)
     local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
     for number, status in ((1, "finished"), (2, "live"), (3, "upcoming")):
         detail = await local.map(map_of(row, number))
@@ -346,7 +290,7 @@ async def test_live_map_is_the_same_in_all_processes(world: World) -> None:
     assert len(live["players"]) == live["playerCount"] == 4
 
 
-async def test_map_is_live_until_its_end_is_stored_with_its_last_events(world: World) -> None:
+async def test_map_is_live_until_its_end_is_stored_with_its_last_events(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     stored = rows.history_of(row, folded(row, entries_to_second_map()).match, server_name=SERVER_NAME)
     lagging = msgspec.structs.replace(stored.maps[0], status=MapStatus.LIVE, winner=None, finished_at_ms=None)
@@ -361,15 +305,15 @@ async def test_map_is_live_until_its_end_is_stored_with_its_last_events(world: W
     assert after["players"] == before["players"]
 
 
-async def test_canceled_map_keeps_its_numbers(world: World) -> None:
+async def test_canceled_map_keeps_its_numbers(world: HistoryReader) -> None:
     row = await create_match(world.db, recorded().settings)
     await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
     before = [await world.map(map_of(row, number)) for number in (1, 2, 3)]
     ending = servers.change(row.id, row.fence, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED)
     await world.db.write([ending, *history.cancel_open(row.id)])
-    local = World(world.db)
+    local = HistoryReader(world.db)
     local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
-    for other in (world, World(world.db), local):
+    for other in (world, HistoryReader(world.db), local):
         after = [await other.map(map_of(row, number)) for number in (1, 2, 3)]
         assert [one["status"] for one in after] == ["finished", "cancelled", "cancelled"]
         assert after == [{**one, "status": now["status"]} for one, now in zip(before, after, strict=True)]
@@ -379,21 +323,21 @@ async def test_canceled_map_keeps_its_numbers(world: World) -> None:
 async def test_map_that_ends_while_it_is_read_is_returned_as_ended(db: Database) -> None:
     row = await create_match(db, recorded().settings)
     fold = folded(row)  # its log is not stored, only its final history
-    world = World(InterleavingDatabase(db, "FROM maps", lambda: end(db, row, fold)))
+    world = HistoryReader(interleaved(db, "FROM maps", lambda: end(db, row, fold)))
     detail = await world.map(map_of(row))
     assert detail["status"] == "finished"
-    assert detail == await World(db).map(map_of(row))
+    assert detail == await HistoryReader(db).map(map_of(row))
     assert len(detail["players"]) == 4
 
 
-async def test_final_map_without_statistics_has_no_players(world: World) -> None:
+async def test_final_map_without_statistics_has_no_players(world: HistoryReader) -> None:
     row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
     detail = await world.map(map_of(row))
     assert (detail["players"], detail["antiCheat"], detail["status"]) == ([], [], "finished")
     assert (await world.leaderboard(map_of(row)))["players"] == []
 
 
-async def test_map_without_a_server_is_returned_as_stored(world: World) -> None:
+async def test_map_without_a_server_is_returned_as_stored(world: HistoryReader) -> None:
     row = msgspec.structs.replace(row_of(DEATHMATCH), id="srv_gone", game_id=UNKNOWN_UUID)
     await world.db.write(insert_counted(rows.initial_history(row, DEATHMATCH, SERVER_NAME)))
     detail = await world.map(map_of(row))
@@ -403,7 +347,7 @@ async def test_map_without_a_server_is_returned_as_stored(world: World) -> None:
 # --- the timeline -------------------------------------------------------------------------------------------------
 
 
-async def test_timeline_is_read_page_by_page(world: World) -> None:
+async def test_timeline_is_read_page_by_page(world: HistoryReader) -> None:
     row = await create_match(world.db, DEATHMATCH)
     map_id = map_of(row)
     empty = {"mapId": map_id, "afterSeq": 0, "limit": 100, "nextAfterSeq": 0, "items": []}
@@ -461,7 +405,7 @@ BOARD = (
     ],
 )
 async def test_leaderboard_is_sorted_with_ties_by_kills_damage_and_name(
-    sort_by: LeaderboardSort, order: str, world: World
+    sort_by: LeaderboardSort, order: str, world: HistoryReader
 ) -> None:
     row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
     leaderboard = msgspec.json.encode(BOARD)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -17,32 +16,25 @@ from matchpod.core.errors import PayloadTooLargeError, RateLimitError, Unavailab
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest.budget import DEFAULT_LIMITS, MAX_AT_ONCE, IngestLimits
+from matchpod.service.ingest.budget import MAX_AT_ONCE, IngestBudgets, IngestLimits
 from matchpod.service.ingest.posts import (
     MAX_BODY_BYTES,
     MAX_REPORT_BYTES,
     OPEN_FOR_MS,
     TOKEN_HEADER,
-    Ingest,
     RawHeaders,
     Receipt,
 )
-from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.regions.regions import Regions
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import raw_log, servers
-from matchpod.storage.raw_log import RawEntry
+from matchpod.service.match_log.live import LocalMatch
+from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.contract.parts import Parts
 from tests.server_rows import server_row
 from tests.vaults import VAULT, stored_tokens
 
@@ -68,68 +60,37 @@ TEAMS = GameSettings(
 OPEN_TO_ALL = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_mirage",))
 
 
-class CountingDatabase(databases.DelegatingDatabase):
-    """A database that counts reads and can be made unavailable."""
-
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.reads = 0
-        self.is_unavailable = False
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        self.reads += 1
-        if self.is_unavailable:
-            raise DatabaseUnavailableError("unavailable")
-        return await super().read(sql, params)
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        if self.is_unavailable:
-            raise DatabaseUnavailableError("unavailable")
-        return await super().write(statements)
+OUTAGE = DatabaseUnavailableError("unavailable")
 
 
-class World:
-    """The use case under test with its dependencies; this process drives the match `srv_1`."""
+class Posted(Parts):
+    """A process that drives the match `srv_1`."""
+
+    db: databases.HookedDatabase
 
     def __init__(
         self,
         db: Database,
         *,
         quota_bytes: int | None = None,
-        limits: IngestLimits = DEFAULT_LIMITS,
+        limits: IngestLimits | None = None,
         hold_s: float = 0.0,
     ) -> None:
-        self.db = CountingDatabase(db)
-        self.clock = ManualClock(NOW_MS)
-        self.metrics = Metrics(Registry())
-        self.matches = matches = LocalMatches()
-        self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
-        matches.add(self.live)
-        turns = FoldTurns()
-        self.log_writer = LogWriter(self.db, matches, turns, distance_of=lambda _: hold_s)
-        self.ingest = Ingest(
-            db=self.db,
-            clock=self.clock,
-            vault=VAULT,
-            live=matches,
-            log_writer=self.log_writer,
-            metrics=self.metrics,
-            urls=IngestUrls("http://10.0.0.9:8080"),
-            regions=Regions([], db),
-            turns=turns,
-            quota_bytes=quota_bytes,
-            limits=limits,
+        clock = ManualClock(NOW_MS)
+        super().__init__(
+            databases.HookedDatabase(db), clock=clock, quota_bytes=quota_bytes, distance_of=lambda _: hold_s
         )
-
-    async def stored(self, server_id: str = "srv_1") -> list[RawEntry]:
-        return await raw_log.read_after(self.db, server_id, 0, limit=100)
+        self.match = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
+        self.live.add(self.match)
+        if limits is not None:
+            self.ingest._budgets = IngestBudgets(limits=limits)
+            self.ingest._log_tokens._limit = limits.max_tokens
 
     async def end(self, server_id: str = "srv_1") -> None:
-        row = await servers.get(self.db, server_id)
-        assert row is not None
+        row = await self.row(server_id)
         outcome = Outcome(at_ms=self.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
         await self.db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
-        self.matches.remove(self.live)
+        self.live.remove(self.match)
 
 
 def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object) -> ServerRow:
@@ -146,28 +107,28 @@ def as_texts(headers: RawHeaders) -> dict[str, str]:
 
 
 async def world_of(
-    db: Database, *rows: ServerRow, quota_bytes: int | None = None, limits: IngestLimits = DEFAULT_LIMITS
-) -> World:
+    db: Database, *rows: ServerRow, quota_bytes: int | None = None, limits: IngestLimits | None = None
+) -> Posted:
     for row in rows:
         await servers.create(db, row, idempotency=None)
-    return World(db, quota_bytes=quota_bytes, limits=limits)
+    return Posted(db, quota_bytes=quota_bytes, limits=limits)
 
 
 @pytest.fixture
-async def world(db: Database) -> World:
+async def world(db: Database) -> Posted:
     return await world_of(db, server())
 
 
 # --- usual posts --------------------------------------------------------------------------------------------------
 
 
-async def take(world: World, body: bytes = LINE, token: str = "log-srv_1") -> bool | None:
+async def take(world: Posted, body: bytes = LINE, token: str = "log-srv_1") -> bool | None:
     """Store a post without waiting; None if it was not taken, False if it could not be stored."""
     stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
     return await stored if world.ingest.take_log(token, POSTED, body, stored.set_result) else None
 
 
-async def test_usual_post_is_stored_like_any_other_without_a_look_at_the_database(world: World) -> None:
+async def test_usual_post_is_stored_like_any_other_without_a_look_at_the_database(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     reads = world.db.reads
     world.clock.at_ms += 3_600_000
@@ -197,13 +158,13 @@ async def test_unusual_post_is_not_taken(db: Database, body: bytes, token: str) 
     assert await take(world, body, token) is None
 
 
-async def test_first_post_of_a_match_is_not_taken(world: World) -> None:
+async def test_first_post_of_a_match_is_not_taken(world: Posted) -> None:
     assert await take(world) is None
 
 
-async def test_post_after_the_end_is_not_taken(world: World) -> None:
+async def test_post_after_the_end_is_not_taken(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
-    world.matches.remove(world.live)
+    world.live.remove(world.match)
     assert await take(world) is None
 
 
@@ -213,16 +174,16 @@ async def test_post_of_a_sender_that_must_wait_is_not_taken(db: Database) -> Non
     assert await take(world) is None
 
 
-async def test_post_that_cannot_be_stored_is_passed_on_and_the_next_is_taken(world: World) -> None:
+async def test_post_that_cannot_be_stored_is_passed_on_and_the_next_is_taken(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     for _ in range(2 * MAX_AT_ONCE):
-        world.db.is_unavailable = True
+        world.db.error = OUTAGE
         assert await take(world) is False
-    world.db.is_unavailable = False
+    world.db.error = None
     assert await take(world) is True
 
 
-async def test_few_posts_of_a_sender_are_taken_at_the_same_time(world: World) -> None:
+async def test_few_posts_of_a_sender_are_taken_at_the_same_time(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     taken = await asyncio.gather(*(take(world) for _ in range(2 * MAX_AT_ONCE)))
     assert taken == [True] * MAX_AT_ONCE + [None] * MAX_AT_ONCE
@@ -232,12 +193,12 @@ async def test_usual_post_over_the_quota_is_stored_once_and_ends_the_match(db: D
     world = await world_of(db, server(), quota_bytes=len(LINE))
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     assert await take(world) is True
-    await world.log_writer.flush("srv_1")
+    await world.deps.log_writer.flush("srv_1")
     assert [entry.kind for entry in await world.stored()] == ["log", "log", "over_quota"]
     assert world.metrics.log_posts.value() == 2
 
 
-async def take_of(world: World, kind: EntryKind, body: bytes, token: str = "report-srv_1") -> bool | None:
+async def take_of(world: Posted, kind: EntryKind, body: bytes, token: str = "report-srv_1") -> bool | None:
     """Store a report without waiting; None if it was not taken, False if it could not be stored."""
     stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
     store = world.ingest.take_shots if kind is EntryKind.SHOTS else world.ingest.take_report
@@ -252,7 +213,7 @@ async def test_usual_report_is_stored_like_any_other_and_answered_at_once(
     db: Database, kind: EntryKind, body: bytes
 ) -> None:
     await servers.create(db, server(), idempotency=None)
-    world = World(db, hold_s=3_600.0)
+    world = Posted(db, hold_s=3_600.0)
     store = world.ingest.store_shots if kind is EntryKind.SHOTS else world.ingest.store_report
     assert await take_of(world, kind, body) is None, "its sender is not known yet"
     assert await store("report-srv_1", body) is Receipt.STORED
@@ -262,17 +223,17 @@ async def test_usual_report_is_stored_like_any_other_and_answered_at_once(
     first, second = await world.stored()
     assert (second.kind, second.headers, second.body) == (first.kind, first.headers, first.body)
     assert world.metrics.reports.value(kind) == 2
-    world.db.is_unavailable = True
+    world.db.error = OUTAGE
     assert await take_of(world, kind, body) is False
 
 
-async def test_unusual_report_is_not_taken(world: World) -> None:
+async def test_unusual_report_is_not_taken(world: Posted) -> None:
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     assert await take_of(world, EntryKind.REPORT, b"") is None
     assert await take_of(world, EntryKind.REPORT, b" " * (MAX_REPORT_BYTES + 1)) is None
     assert await take_of(world, EntryKind.REPORT, REPORT, "unknown") is None
     assert await take_of(world, EntryKind.SHOTS, b"no shots") is None
-    world.matches.remove(world.live)
+    world.live.remove(world.match)
     assert await take_of(world, EntryKind.REPORT, REPORT) is None
 
 
@@ -281,17 +242,17 @@ async def test_match_over_its_quota_is_ended_by_a_later_post_if_that_failed(db: 
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
 
     def fail_after(is_stored: bool) -> None:
-        world.db.is_unavailable = is_stored
+        world.db.error = OUTAGE if is_stored else None
 
     assert world.ingest.take_log("log-srv_1", (), LINE, fail_after)
-    await world.log_writer.flush("srv_1")
-    assert world.db.is_unavailable
+    await world.deps.log_writer.flush("srv_1")
+    assert world.db.error
     with suppress(DatabaseUnavailableError):
-        await world.log_writer.flush("srv_1")
-    world.db.is_unavailable = False
+        await world.deps.log_writer.flush("srv_1")
+    world.db.error = None
     assert [entry.kind for entry in await world.stored()] == ["log", "log"]
     assert await take(world) is True
-    await world.log_writer.flush("srv_1")
+    await world.deps.log_writer.flush("srv_1")
     assert [entry.kind for entry in await world.stored()] == ["log", "log", "log", "over_quota"]
 
 
@@ -304,11 +265,11 @@ async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> 
         assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
-    await world.log_writer.flush("srv_1")
+    await world.deps.log_writer.flush("srv_1")
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3 + ["report", "over_quota"]
     for entry in await world.stored():
-        world.live.fold.apply(entry)
-    outcome = world.live.fold.match.outcome
+        world.match.fold.apply(entry)
+    outcome = world.match.fold.match.outcome
     assert outcome is not None
     assert outcome.reason is CancelReason.LOG_QUOTA_EXCEEDED
 
@@ -327,7 +288,7 @@ async def test_sender_over_its_rate_is_told_to_send_again(db: Database) -> None:
 async def test_many_reports_at_once_are_all_stored(db: Database) -> None:
     """A plugin sends a report once: none may be told to come again later."""
     await servers.create(db, server(), idempotency=None)
-    world = World(db, hold_s=3_600.0)
+    world = Posted(db, hold_s=3_600.0)
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     async with asyncio.timeout(10):
         receipts = await asyncio.gather(
@@ -336,15 +297,10 @@ async def test_many_reports_at_once_are_all_stored(db: Database) -> None:
     assert set(receipts) == {Receipt.STORED}
 
 
-async def test_report_over_the_size_limit_is_rejected(world: World) -> None:
-    with pytest.raises(PayloadTooLargeError, match="131072"):
-        await world.ingest.store_report("report-srv_1", b" " * (MAX_REPORT_BYTES + 1))
-
-
 # --- logs ---------------------------------------------------------------------------------------------------------
 
 
-async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_used(world: World) -> None:
+async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_used(world: Posted) -> None:
     sent = (*POSTED, (b"user-agent", b"Valve/Steam"), (b"authorization", b"s3cret"))
     assert await world.ingest.store_log("log-srv_1", sent, LINE) is Receipt.STORED
     (entry,) = await world.stored()
@@ -355,29 +311,29 @@ async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_u
     assert len(headers) == 5
     read_back = read_post(headers, entry.body, received_ms=entry.received_ms)
     assert read_back == read_post(as_texts(POSTED), LINE, received_ms=NOW_MS)
-    assert world.live.dequeue() == entry
-    assert world.live.dequeue() is None
+    assert world.match.dequeue() == entry
+    assert world.match.dequeue() is None
     assert world.metrics.log_posts.value() == 1
     assert world.metrics.log_bytes.value() == len(LINE)
 
 
-async def test_overlong_header_is_truncated(world: World) -> None:
+async def test_overlong_header_is_truncated(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", [(b"x-game-map", b"m" * 50_000)], LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert len(entry.headers) < 200
 
 
-async def test_secrets_are_neither_stored_nor_published(world: World) -> None:
+async def test_secrets_are_neither_stored_nor_published(world: Posted) -> None:
     echo = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "sv_password sesame"\n'
     assert await world.ingest.store_log("log-srv_1", POSTED, echo + LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert b"sesame" not in entry.body
     assert len(entry.body) == len(echo + LINE)
     assert entry.body.endswith(LINE)
-    assert world.live.dequeue() == entry
+    assert world.match.dequeue() == entry
 
 
-async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: World) -> None:
+async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Posted) -> None:
     line = b'09/21/2026 - 14:13:20.000 - "Ann<1><[U:1:101]><CT>" say "%d"\n'
     body = b"".join(line % number for number in range(1_000))
     sent = (*offsets(118, 118 + len(body)), (b"x-game-map", b"de_mirage"))
@@ -393,10 +349,10 @@ async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Wor
     assert [line for part in read for line in part.lines] == expected.lines
     assert [notice for part in read for notice in part.notices] == list(expected.notices)
     assert (cursor.end, cursor.game_map) == (whole.end, whole.game_map)
-    assert [world.live.dequeue() for _ in stored] == [stored[0], *[None] * (len(stored) - 1)], "in order, one by one"
+    assert [world.match.dequeue() for _ in stored] == [stored[0], *[None] * (len(stored) - 1)], "in order, one by one"
 
 
-async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: World) -> None:
+async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Posted) -> None:
     command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "a\n'
     assert await world.ingest.store_log("log-srv_1", offsets(0, len(command)), command) is Receipt.STORED
     for begin in (0, len(command) + 1):
@@ -406,7 +362,7 @@ async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Worl
     assert [entry.body for entry in await world.stored()][1:] == [b"b\n", b"b\n", b"*\n", b"*\n"]
 
 
-async def test_post_that_begins_with_a_timestamp_costs_no_read(world: World) -> None:
+async def test_post_that_begins_with_a_timestamp_costs_no_read(world: Posted) -> None:
     for begin in (0, len(LINE), 5_000):
         assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + len(LINE)), LINE) is Receipt.STORED
     assert world.db.reads == 1, "of the token"
@@ -445,23 +401,23 @@ async def test_post_for_a_match_of_another_process_is_stored(db: Database) -> No
     world = await world_of(db, server("srv_1"), server("srv_2"))
     assert await world.ingest.store_log("log-srv_2", (), LINE) is Receipt.STORED
     assert len(await world.stored("srv_2")) == 1
-    assert world.live.dequeue() is None
+    assert world.match.dequeue() is None
 
 
-async def test_empty_post_is_acknowledged_and_not_stored(world: World) -> None:
+async def test_empty_post_is_acknowledged_and_not_stored(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", POSTED, b"") is Receipt.STORED
     assert await world.ingest.store_log("unknown", POSTED, b"") is Receipt.UNKNOWN_SENDER
     assert await world.stored() == []
 
 
 @pytest.mark.parametrize("token", ["unknown", "report-srv_1", "", "a\x00b", "\ud800", "ü", "x" * 100_000])
-async def test_unknown_log_token_is_rejected(world: World, token: str) -> None:
+async def test_unknown_log_token_is_rejected(world: Posted, token: str) -> None:
     assert await world.ingest.store_log(token, POSTED, LINE) is Receipt.UNKNOWN_SENDER
     assert await world.stored() == []
     assert world.metrics.log_refused.value("unknown") == 1
 
 
-async def test_token_is_read_from_the_database_once_per_two_seconds(world: World) -> None:
+async def test_token_is_read_from_the_database_once_per_two_seconds(world: Posted) -> None:
     for _ in range(10):
         assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
         world.clock.at_ms += OPEN_FOR_MS // 10
@@ -470,7 +426,7 @@ async def test_token_is_read_from_the_database_once_per_two_seconds(world: World
     assert world.db.reads == 2
 
 
-async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: World) -> None:
+async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
@@ -481,7 +437,7 @@ async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: Wor
 
 
 @databases.on_both
-async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
+async def test_replaced_token_is_rejected_within_two_seconds(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     await world.db.write([servers.change("srv_1", 0, log_token_hash=servers.token_hash("another"))])
     world.clock.at_ms += OPEN_FOR_MS
@@ -499,15 +455,14 @@ async def test_nothing_is_stored_for_a_match_that_has_ended(db: Database, phase:
     assert await world.stored() == []
 
 
-async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(world: World) -> None:
+async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(world: Posted) -> None:
     body = b"x" * MAX_BODY_BYTES
     assert await world.ingest.store_log("log-srv_1", (), body) is Receipt.STORED
     with pytest.raises(PayloadTooLargeError):
         await world.ingest.store_log("log-srv_1", (), body + b"x")
-    with pytest.raises(PayloadTooLargeError):
-        await world.ingest.store_report("report-srv_1", body + b"x")
-    with pytest.raises(PayloadTooLargeError):
-        await world.ingest.store_detection("report-srv_1", body + b"x")
+    for store in (world.ingest.store_report, world.ingest.store_detection):
+        with pytest.raises(PayloadTooLargeError, match=str(MAX_REPORT_BYTES)):
+            await store("report-srv_1", b" " * (MAX_REPORT_BYTES + 1))
     assert b"".join(entry.body for entry in await world.stored()) == body
     assert world.metrics.log_refused.value("too_large") == 1
 
@@ -524,7 +479,7 @@ class LazyBody:
         return self.body
 
 
-async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
+async def test_body_of_an_unknown_sender_is_not_read(world: Posted) -> None:
     body = LazyBody(LINE)
     assert await world.ingest.store_log("unknown", (), body) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.store_report("unknown", body) is Receipt.UNKNOWN_SENDER
@@ -542,7 +497,7 @@ async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
     assert body.times_read == 2
 
 
-async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) -> None:
+async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: Posted) -> None:
     async def slow_body() -> bytes:
         world.clock.at_ms += 3_000
         return LINE
@@ -565,7 +520,7 @@ async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database) -> No
 # --- reports and detections ---------------------------------------------------------------------------------------
 
 
-async def test_reports_and_detections_are_stored_with_their_kind_and_published(world: World) -> None:
+async def test_reports_and_detections_are_stored_with_their_kind_and_published(world: Posted) -> None:
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     assert await world.ingest.store_detection("report-srv_1", b"not even JSON") is Receipt.STORED
     entries = await world.stored()
@@ -573,14 +528,14 @@ async def test_reports_and_detections_are_stored_with_their_kind_and_published(w
         (1, "report", b"{}", REPORT),
         (2, "detection", b"{}", b"not even JSON"),
     ]
-    assert world.live.newest_seq == 2
+    assert world.match.newest_seq == 2
     assert world.metrics.reports.value("report") == 1
     assert world.metrics.reports.value("detection") == 1
     assert world.metrics.log_posts.value() == 0
 
 
 @pytest.mark.parametrize("token", [None, "", "unknown", "log-srv_1", "a\x00b"])
-async def test_unknown_report_token_is_rejected(world: World, token: str | None) -> None:
+async def test_unknown_report_token_is_rejected(world: Posted, token: str | None) -> None:
     assert await world.ingest.store_report(token, REPORT) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.store_detection(token, REPORT) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.match_file(token) is None
@@ -610,9 +565,9 @@ async def test_match_without_the_plugin_has_no_match_file(db: Database) -> None:
 # --- database outage ----------------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_acknowledged_or_published_during_a_database_outage(world: World) -> None:
+async def test_nothing_is_acknowledged_or_published_during_a_database_outage(world: Posted) -> None:
     assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
-    world.db.is_unavailable = True
+    world.db.error = OUTAGE
     for work in (
         world.ingest.store_log("log-srv_1", (), LINE),  # a cached token, but the post cannot be stored
         world.ingest.store_report("report-srv_1", REPORT),
@@ -621,8 +576,8 @@ async def test_nothing_is_acknowledged_or_published_during_a_database_outage(wor
     ):
         with pytest.raises(UnavailableError):
             await work
-    assert world.live.newest_seq == 1
+    assert world.match.newest_seq == 1
     assert world.metrics.log_posts.value() == 1
-    world.db.is_unavailable = False
+    world.db.error = None
     assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert [entry.seq for entry in await world.stored()] == [1, 2]

@@ -13,7 +13,7 @@ from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.telemetry.match_spans import MatchSpans
 from tests.contract import databases
-from tests.contract.driven_matches import Process, open_world
+from tests.contract.world import Process, open_world
 from tests.waiting import until
 
 harness = databases.sqlite_harness

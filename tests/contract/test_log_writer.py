@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Statement
 from matchpod.service.match_log import log_writer
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
@@ -20,7 +20,7 @@ from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
-from tests.contract.databases import DelegatingDatabase
+from tests.contract.databases import HookedDatabase
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.mostly_sqlite_harness
@@ -38,20 +38,18 @@ def bodies_in(statements: Sequence[Statement]) -> list[object]:
     return [one.params["body"] for one in statements if "body" in one.params]
 
 
-class CountingDatabase(DelegatingDatabase):
-    """Counts the entries of transactions, and fails those that contain a body."""
+class CountingDatabase(HookedDatabase):
+    """Counts the entries of transactions, and fails those that contain the body `bad`."""
 
     def __init__(self, db: Database) -> None:
-        super().__init__(db)
+        super().__init__(db, before_write=self._count)
         self.sizes: list[int] = []
-        self.error: DatabaseError | None = None
-        self.bad = b"bad"
+        self.error_of_bad: DatabaseError | None = None
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+    async def _count(self, statements: Sequence[Statement]) -> None:
         self.sizes.append(len(bodies_in(statements)))
-        if self.error is not None and self.bad in bodies_in(statements):
-            raise self.error
-        return await super().write(statements)
+        if self.error_of_bad is not None and b"bad" in bodies_in(statements):
+            raise self.error_of_bad
 
 
 class Told:
@@ -159,7 +157,7 @@ async def is_committed_soon(db: Database) -> bool:
 
 async def test_post_that_cannot_be_stored_does_not_affect_others(db: Database) -> None:
     counting, told = CountingDatabase(db), Told()
-    counting.error = DatabaseError("a value does not fit")
+    counting.error_of_bad = DatabaseError("a value does not fit")
     writer, done = writer_of(counting), told.note(3)
     for body in (b"good", b"bad", b"fine"):
         writer.add(f"srv_{body.decode()}", post(body), done)
@@ -171,7 +169,7 @@ async def test_post_that_cannot_be_stored_does_not_affect_others(db: Database) -
 @databases.on_both
 async def test_small_entries_are_stored_on_a_full_disk_if_they_fit(db: Database) -> None:
     counting, told = CountingDatabase(db), Told()
-    counting.error = DatabaseUnavailableError("the disk is full")
+    counting.error_of_bad = DatabaseUnavailableError("the disk is full")
     writer, done = writer_of(counting), told.note(2)
     for body in (b"good", b"bad"):
         writer.add("srv_1", post(body), done)
@@ -179,18 +177,16 @@ async def test_small_entries_are_stored_on_a_full_disk_if_they_fit(db: Database)
     is_shared = counting.is_shared  # then it is not tried again: each would wait for the database
     assert sorted(map(str, told.results)) == ["the disk is full" if is_shared else "4", "the disk is full"]
     assert counting.sizes == ([2] if is_shared else [2, 1, 1])
-    counting.error = None
+    counting.error_of_bad = None
     assert await writer.append("srv_1", post(b"later")) == (5 if is_shared else 9)
 
 
 async def test_writer_survives_a_bug(db: Database, caplog: pytest.LogCaptureFixture) -> None:
-    class BuggyDatabase(DelegatingDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if b"bad" in bodies_in(statements):
-                raise RuntimeError("a bug")
-            return await super().write(statements)
+    async def fail(statements: Sequence[Statement]) -> None:
+        if b"bad" in bodies_in(statements):
+            raise RuntimeError("a bug")
 
-    writer = writer_of(BuggyDatabase(db))
+    writer = writer_of(HookedDatabase(db, before_write=fail))
     with pytest.raises(DatabaseError, match="RuntimeError: a bug"):
         await writer.append("srv_bad", post(b"bad"))
     assert [record.message for record in caplog.records] == ["log writer failed"]
@@ -270,17 +266,24 @@ class WaitingMatch(IdleMatch):
         return False
 
 
-async def test_what_follows_from_a_transaction_waits_until_all_of_it_is_applied(db: Database) -> None:
+async def first_waited(db: Database, count: int) -> tuple[LogWriter, list[WaitingMatch]]:
+    """Commit a post of each of these matches; return when the first one no longer waits for the others."""
     matches = LocalMatches()
     writer = LogWriter(db, matches, FoldTurns(), distance_of=lambda _: 0.0)
-    runners = [WaitingMatch(matches, number, writer) for number in range(3)]
+    runners = [WaitingMatch(matches, number, writer) for number in range(count)]
     for one in runners:
         writer.add(one.live.server_id, post(b"line"), lambda _: None)
     async with asyncio.timeout(60):
         while runners[0].waiting is None:
             await asyncio.sleep(0)
         await runners[0].waiting
-        assert [one.applied for one in runners] == [[b"line"]] * 3
+    return writer, runners
+
+
+async def test_what_follows_from_a_transaction_waits_until_all_of_it_is_applied(db: Database) -> None:
+    writer, runners = await first_waited(db, 3)
+    assert [one.applied for one in runners] == [[b"line"]] * 3
+    async with asyncio.timeout(60):
         await writer.folded()
 
 
@@ -288,15 +291,7 @@ async def test_nothing_waits_for_entries_that_are_applied_too_slowly(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_writer, "MAX_FOLDING_S", 0.0)
-    matches = LocalMatches()
-    writer = LogWriter(db, matches, FoldTurns(), distance_of=lambda _: 0.0)
-    runners = [WaitingMatch(matches, number, writer) for number in range(9)]
-    for one in runners:
-        writer.add(one.live.server_id, post(b"line"), lambda _: None)
-    async with asyncio.timeout(60):
-        while runners[0].waiting is None:
-            await asyncio.sleep(0)
-        await runners[0].waiting
+    _, runners = await first_waited(db, 9)
     assert not runners[-1].applied
 
 
@@ -330,8 +325,6 @@ class HeldWorld:
 async def test_answer_is_held_after_the_commit_until_it_is_due(db: Database) -> None:
     world = HeldWorld(db)
     await world.post(b"one")
-    assert await bodies(db, "srv_1") == [b"one"]
-    assert not world.live.answered_s > 0
     async with asyncio.timeout(60):
         while not world.answers:  # the first one is due at the next tick
             await asyncio.sleep(0.01)
@@ -372,7 +365,7 @@ async def test_match_lacks_a_post_until_it_is_stored(db: Database) -> None:
     live = LocalMatch("srv_1", Fold.begin(row, 1.0), 0)
     matches.add(live)
     writer = LogWriter(counting, matches, FoldTurns(), distance_of=lambda _: 0.0)
-    counting.error = DatabaseError("a value does not fit")
+    counting.error_of_bad = DatabaseError("a value does not fit")
     with pytest.raises(DatabaseError):
         await writer.append("srv_1", post(b"bad", "of a server that was replaced"))
     assert not live.lacks_post, "it is not awaited"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -14,14 +14,14 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import SeriesFormat
 from matchpod.core.views.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
-from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
+from matchpod.service.ingest.posts import RawHeaders, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import history, raw_log
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import SETTINGS, Process, callback_fields, open_world, play_undisturbed
 from tests.contract.history_checks import timeline_of
 from tests.contract.same_result import assert_same_match
+from tests.contract.world import SETTINGS, Between, Process, World, callback_fields, play_undisturbed
 
 harness = databases.sqlite_harness
 
@@ -31,24 +31,10 @@ LAST_ROUND = b'"score":3,'
 """A team has won three of four rounds: the map is decided."""
 
 
-class _Proxy:
-    """Stands between a server and the ingest of a process."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._ingest = process.ingest
-        self.match_file = process.ingest.match_file
-        self.store_shots = process.ingest.store_shots
-        process.region.add_ingest(process.base, cast(Ingest, self))
-
-    async def store_report(self, token: str | None, body: bytes) -> Receipt:
-        return await self._ingest.store_report(token, body)
-
-
 # --- a proxy ----------------------------------------------------------------------------------------------------------
 
 
-class _SwappingProxy(_Proxy):
+class _SwappingProxy(Between):
     """Answers posts at once, and forwards some only after the next one."""
 
     def __init__(self, process: Process) -> None:
@@ -61,15 +47,15 @@ class _SwappingProxy(_Proxy):
         if self._delayed is None and self._random.random() < 0.5:
             self._delayed = (token, headers, body)
             return Receipt.STORED
-        status = await self._ingest.store_log(token, headers, body)
+        status = await self.ingest.store_log(token, headers, body)
         if self._delayed is not None:
             delayed, self._delayed = self._delayed, None
-            await self._ingest.store_log(*delayed)
+            await self.ingest.store_log(*delayed)
             self.swapped += 1
         return status
 
 
-class _LosingProxy(_Proxy):
+class _LosingProxy(Between):
     """Loses the next post if it is told to, and calls `on_gap` with the one after it."""
 
     def __init__(self, process: Process, on_gap: Callable[[], None]) -> None:
@@ -84,44 +70,40 @@ class _LosingProxy(_Proxy):
         if self._has_lost:
             self._has_lost = False
             self._on_gap()
-        return await self._ingest.store_log(token, headers, body)
+        return await self.ingest.store_log(token, headers, body)
 
 
-async def test_match_has_the_same_result_if_posts_are_swapped(db: Database) -> None:
+async def test_match_has_the_same_result_if_posts_are_swapped(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, SEED, BO3)
-    async with open_world(db) as world:
-        proxy = _SwappingProxy(world.start())
-        await world.create(seed=SEED, game=BO3)
-        found = callback_fields(await world.outcome())
-        assert proxy.swapped > 10
-        assert_same_match(found, expected)
+    proxy = _SwappingProxy(world.start())
+    await world.create(seed=SEED, game=BO3)
+    found = callback_fields(await world.outcome())
+    assert proxy.swapped > 10
+    assert_same_match(found, expected)
 
 
-async def test_lost_post_delays_a_match_only_shortly(db: Database) -> None:
-    async with open_world(db) as world:
-        process = world.start()
-        process.db.is_shared = False
+async def test_lost_post_delays_a_match_only_shortly(db: Database, world: World) -> None:
+    process = world.start()
+    process.db.is_shared = False
 
-        def pause() -> None:
-            world.region.is_paused = True  # so that no other post ends the wait
+    def pause() -> None:
+        world.region.is_paused = True  # so that no other post ends the wait
 
-        proxy = _LosingProxy(process, pause)
-        await world.create(seed=SEED)
-        await world.until_live()
-        proxy.loses_next = True
-        ledger = (await world.until_driven()).fold.match.current_map.ledger
-        await world.until(
-            lambda: world.region.is_paused and not ledger.is_complete, "the post after the lost one is read"
-        )
-        assert await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
-        world.region.is_paused = False
-        assert (await world.outcome()).kind == "match_over"
+    proxy = _LosingProxy(process, pause)
+    await world.create(seed=SEED)
+    await world.until_live()
+    proxy.loses_next = True
+    ledger = (await world.until_driven()).fold.match.current_map.ledger
+    await world.until(lambda: world.region.is_paused and not ledger.is_complete, "the post after the lost one is read")
+    assert await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
+    world.region.is_paused = False
+    assert (await world.outcome()).kind == "match_over"
 
 
 # --- a service that dies ----------------------------------------------------------------------------------------------
 
 
-class _DyingIngest(_Proxy):
+class _DyingIngest(Between):
     """Its process dies after the last log post is stored; the plugin's report of the last round finds it dead."""
 
     def __init__(self, process: Process) -> None:
@@ -129,9 +111,9 @@ class _DyingIngest(_Proxy):
         self.is_over = asyncio.Event()
 
     async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
-        status = await self._ingest.store_log(token, headers, body)
+        status = await self.ingest.store_log(token, headers, body)
         if b"Game Over" in body:
-            self._process.db.is_dead = True
+            self.process.db.die()
             self.is_over.set()
         return status
 
@@ -141,19 +123,18 @@ class _DyingIngest(_Proxy):
         return await super().store_report(token, body)
 
 
-async def test_mvp_of_the_last_round_is_unknown_if_its_report_is_lost(db: Database) -> None:
+async def test_mvp_of_the_last_round_is_unknown_if_its_report_is_lost(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, SEED)
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        dying = _DyingIngest(dead)
-        await world.create(seed=SEED)
-        await dying.is_over.wait()
-        await world.replace(dead)
-        found: dict[str, Any] = callback_fields(await world.outcome())
-        assert_same_match(found, expected)
-        (played,) = found["result"]["maps"]
-        unknown = [player["team"] for player in played["players"] if not player["mvpsComplete"]]
-        assert unknown in (["team1"] * 2, ["team2"] * 2), "only the two players who won the last round"
+    dead = world.start("dead")
+    dying = _DyingIngest(dead)
+    await world.create(seed=SEED)
+    await dying.is_over.wait()
+    await world.replace(dead)
+    found: dict[str, Any] = callback_fields(await world.outcome())
+    assert_same_match(found, expected)
+    (played,) = found["result"]["maps"]
+    unknown = [player["team"] for player in played["players"] if not player["mvpsComplete"]]
+    assert unknown in (["team1"] * 2, ["team2"] * 2), "only the two players who won the last round"
 
 
 def _scores(callback: dict[str, Any]) -> tuple[object, ...]:
@@ -161,29 +142,26 @@ def _scores(callback: dict[str, Any]) -> tuple[object, ...]:
     return result["winner"], result["team1"]["seriesScore"], result["team2"]["seriesScore"]
 
 
-async def test_series_has_its_winner_if_a_map_ended_while_no_process_ran(db: Database) -> None:
+async def test_series_has_its_winner_if_a_map_ended_while_no_process_ran(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, SEED, BO3)
-    async with open_world(db) as world:
-        dead = world.start()
-        await world.create(seed=SEED, game=BO3)
-        await world.until_live()
-        await dead.kill()
-        machine = world.region.running["srv_1"].machine
+    dead = await world.live_match(seed=SEED, game=BO3)
+    await dead.kill()
+    machine = world.region.running["srv_1"].machine
 
-        def is_paused_on_the_second_map() -> bool:
-            world.region.is_paused = (machine.arena.map_name, machine.game.phase) == (BO3.maps[1], GamePhase.LIVE)
-            return world.region.is_paused
+    def is_paused_on_the_second_map() -> bool:
+        world.region.is_paused = (machine.arena.map_name, machine.game.phase) == (BO3.maps[1], GamePhase.LIVE)
+        return world.region.is_paused
 
-        await world.until(is_paused_on_the_second_map, "the second map is live")
-        world.clock.ahead_ms += LEASE_MS
-        world.start()  # at the same URL, to which the plugin reports
-        await world.until_driven()
-        world.region.is_paused = False
-        assert _scores(callback_fields(await world.outcome())) == _scores(expected)
-        row = await world.row()
-        maps = await history.maps_of(db, row.id)
-        assert [one.map_name for one in maps] == list(BO3.maps)
-        assert maps[0].winner is not None
-        last = msgspec.json.decode((await timeline_of(db, row))[1][-1], type=TimelineItem)
-        assert isinstance(last, MapEndItem)
-        assert (last.status, last.winner) == (MapStatus.FINISHED, None)
+    await world.until(is_paused_on_the_second_map, "the second map is live")
+    world.clock.at_ms += LEASE_MS
+    world.start()  # at the same URL, to which the plugin reports
+    await world.until_driven()
+    world.region.is_paused = False
+    assert _scores(callback_fields(await world.outcome())) == _scores(expected)
+    row = await world.row()
+    maps = await history.maps_of(db, row.id)
+    assert [one.map_name for one in maps] == list(BO3.maps)
+    assert maps[0].winner is not None
+    last = msgspec.json.decode((await timeline_of(db, row))[1][-1], type=TimelineItem)
+    assert isinstance(last, MapEndItem)
+    assert (last.status, last.winner) == (MapStatus.FINISHED, None)

@@ -12,9 +12,9 @@ from matchpod.service.runner.release import MATCH_CANCELED_TEXT
 from matchpod.service.runner.start import TRIES
 from matchpod.storage import resting_slots
 from tests.contract import databases
-from tests.contract.driven_matches import World, open_world
 from tests.contract.static_region import FIRST, OURS, SECOND, StaticRegion
 from tests.contract.test_servers_in_use import OFTEN
+from tests.contract.world import World, open_world
 
 harness = databases.sqlite_harness
 
@@ -121,7 +121,7 @@ async def test_static_server_that_lied_rests_before_it_gets_the_next_match(
         (record,) = (one for one in caplog.records if one.message == "server rests after a console fault")
         assert (vars(record)["slot"], vars(record)["server_id"], vars(record)["rest_s"]) == (FIRST, "srv_1", 300)
         assert len(world.region.orders) == 1
-        world.clock.ahead_ms += resting_slots.REST_MS
+        world.clock.at_ms += resting_slots.REST_MS
         row = await world.until_phase(ServerPhase.RUNNING, "srv_2")
         assert (row.slot, row.error) == (FIRST, None)
         assert await slots_that_rest(db) == []

@@ -15,7 +15,7 @@ from matchpod.service.runner import start
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.machine_faults import MachineFaults
 from tests.contract import databases
-from tests.contract.driven_matches import PENDING_MS, open_world
+from tests.contract.world import PENDING_MS, open_world
 
 harness = databases.sqlite_harness
 
@@ -51,7 +51,7 @@ async def test_match_fails_without_capacity_if_the_machine_starts_no_server_in_t
         await world.until_phase(ServerPhase.PENDING)
         row = await world.row()
         assert (row.status, row.tries, row.slot, row.error) == (ServerStatus.PENDING, 0, None, str(no_space()))
-        world.clock.ahead_ms += 3_600_000
+        world.clock.at_ms += 3_600_000
         least_ms = PENDING_MS - MAX_STEP_MS - 60_000
         await world.until_row(
             lambda row: (row.pending_until_ms or 0) - world.clock.now_ms() > least_ms,
@@ -74,7 +74,7 @@ async def test_only_one_match_tries_a_machine_that_could_not_start_servers(db: D
         await world.until_phase(ServerPhase.PENDING, "srv_2")
         assert len(world.region.orders) == 1
         assert process.deps.machine_faults.is_paused("eu", world.clock.now_ms())
-        world.clock.ahead_ms += 60_000
+        world.clock.at_ms += 60_000
         for name in ("srv_1", "srv_2"):
             await world.until_phase(ServerPhase.RUNNING, name)
 

@@ -9,7 +9,7 @@ from matchpod.ports import Database
 from matchpod.storage import history
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
-from tests.contract.driven_matches import open_world
+from tests.contract.world import World
 
 harness = databases.mostly_sqlite_harness
 
@@ -45,33 +45,26 @@ async def check_course(db: Database, server_id: str = "srv_1") -> None:
         assert event["at"].endswith("Z")
 
 
-async def test_played_match_appends_its_course(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create(external_match_id="cup 1")
-        await world.outcome()
+async def test_played_match_appends_its_course(db: Database, world: World) -> None:
+    world.start()
+    await world.create(external_match_id="cup 1")
+    await world.outcome()
     await check_course(db)
 
 
-async def test_match_resumed_by_another_process_repeats_and_loses_no_event(db: Database) -> None:
-    async with open_world(db) as world:
-        first = world.start("one")
-        await world.create(external_match_id="cup 1")
-        await world.until_live()
-        first.db.crashes_after = "INSERT INTO organization_events"  # committed, but it does not know
-        await world.until(first.has_died, "the process died")
-        await world.replace(first, "two")
-        await world.outcome()
+async def test_match_resumed_by_another_process_repeats_and_loses_no_event(db: Database, world: World) -> None:
+    first = await world.live_match("one", external_match_id="cup 1")
+    first.db.crashes_after = "INSERT INTO organization_events"  # committed, but it does not know
+    await world.until(first.has_died, "the process died")
+    await world.replace(first, "two")
+    await world.outcome()
     await check_course(db)
 
 
-async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create()
-        await world.until_live()
-        await world.cancel()
-        await world.outcome()
+async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Database, world: World) -> None:
+    await world.live_match()
+    await world.cancel()
+    await world.outcome()
     types = [event["type"] for event in await events_of(db)]
     assert types[:2] == ["server_running", "map_live"]
     assert types.count("match_ended") == 1
@@ -80,10 +73,9 @@ async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Datab
 
 
 @databases.on_both
-async def test_match_whose_server_never_starts_only_ends(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create(region="unknown")
-        await world.outcome()
+async def test_match_whose_server_never_starts_only_ends(db: Database, world: World) -> None:
+    world.start()
+    await world.create(region="unknown")
+    await world.outcome()
     (only,) = await events_of(db)
     assert (only["type"], only["reason"], only["status"]) == ("match_ended", "server_failed", "failed")

@@ -1,11 +1,9 @@
-"""Callers create and read matches. What they end with is tested in test_match_results."""
+"""Callers create, read and cancel matches, and read their results."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import pytest
@@ -14,40 +12,31 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
     IdempotencyConflictError,
     InvalidParamsError,
+    ServerNotRunningError,
+    UnavailableError,
 )
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
-from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
     DatabaseUnavailableError,
     DuplicateError,
-    Row,
-    Statement,
     Value,
 )
-from matchpod.service.access.audit import Audit
-from matchpod.service.access.quotas import UNLIMITED, Quotas
-from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.end_match import end_match
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.matches import Matches
+from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.reading.match_head import ServerView
-from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import raw_log, region_flags, servers
-from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
-from tests.clocks import ManualClock
+from matchpod.service.regions.regions import UNAVAILABLE, Region
+from matchpod.storage import outbox, raw_log, region_flags, servers
+from matchpod.storage.servers import IDEMPOTENCY_MS
 from tests.contract import databases
-from tests.operations import free_disk
+from tests.contract.databases import HookedDatabase, once
+from tests.contract.parts import Parts
 from tests.unused_fleet import UnusedFleet
 from tests.vaults import VAULT, tokens_of
 
@@ -63,110 +52,38 @@ READER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=froz
 OTHER_OWNER = msgspec.structs.replace(OWNER, org_id="org_2", key_id="key_3")
 
 
-class InterleavingDatabase(databases.DelegatingDatabase):
-    """A database that runs an action right before its first write."""
-
-    def __init__(self, db: Database, action: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(db)
-        self._action: Callable[[], Awaitable[object]] | None = action
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        action, self._action = self._action, None
-        if action is not None:
-            await action()
-        return await super().write(statements)
-
-
-class InterruptedDatabase(databases.DelegatingDatabase):
+def interrupted(db: Database, *, failing_reads: int = 0) -> HookedDatabase:
     """A database whose writes are committed, but their answers are lost; the next `failing_reads` reads fail too."""
+    left: list[int] = []
 
-    def __init__(self, db: Database, *, failing_reads: int = 0) -> None:
-        super().__init__(db)
-        self._failing_reads = failing_reads
-        self._is_interrupted = False
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if self._is_interrupted and self._failing_reads:
-            self._failing_reads -= 1
-            raise DatabaseUnavailableError("interrupted")
-        return await super().read(sql, params)
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        await super().write(statements)
-        self._is_interrupted = True
+    async def fail(_: object) -> None:
         raise DatabaseUnavailableError("interrupted")
 
+    async def interrupt(_: object) -> None:
+        left[:] = range(failing_reads)
+        await fail(_)
 
-class UnavailableDatabase:
-    """A database that is always unavailable."""
+    async def fail_while_left(_: object) -> None:
+        if left:
+            left.pop()
+            await fail(_)
 
-    is_shared = is_postgres = False
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        raise DatabaseUnavailableError("unavailable")
-
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        raise DatabaseUnavailableError("unavailable")
-
-    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        raise AssertionError("unexpected")
-
-    async def close(self) -> None:
-        pass
+    return HookedDatabase(db, before_read=fail_while_left, after_write=interrupt)
 
 
-class World:
-    """The use cases under test, with their dependencies."""
+class Callers(Parts):
+    """One process with two regions, which callers use; nothing drives their matches."""
 
-    def __init__(
-        self,
-        db: Database,
-        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
-        *,
-        quotas: Quotas = UNLIMITED,
-    ) -> None:
-        self.db = db
-        self.clock = ManualClock(NOW_MS)
-        self.live = LocalMatches()
+    def __init__(self, db: Database, **settings: object) -> None:
         self.notified: list[str] = []
-        self.metrics = Metrics(Registry())
-        self.fleet = fleet = UnusedFleet()
-        self.regions = regions = Regions(
-            [
-                Region(code="eu", name="Europe", location="Frankfurt", fleet=fleet),
-                Region(code="sandbox", name="Sandbox", location="here", allows_simulator=True, fleet=fleet),
-            ],
-            db,
-        )
-        self.matches = Matches(
-            db=db,
-            clock=self.clock,
-            vault=VAULT,
-            regions=regions,
-            live=self.live,
-            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns()),
-            read_cvars=read_custom_cvars,
-            notify=self.notified.append,
-            audit=Audit(db=db, clock=self.clock),
-            metrics=self.metrics,
-            quotas=quotas,
-            private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
-            disk=free_disk(self.clock),
-            installation="",
-            random_bytes=random_bytes,
-        )
+        self.fleet = UnusedFleet()
+        sandbox = Region(code="sandbox", name="Sandbox", location="here", allows_simulator=True, fleet=self.fleet)
+        frankfurt = Region(code="eu", name="Europe", location="Frankfurt", fleet=self.fleet)
+        super().__init__(db, regions=[frankfurt, sandbox], settings=settings)
+        self.supervisor.notify = self.notified.append  # type: ignore[method-assign, assignment]
 
     async def create(self, key: str | None = None, **fields: object) -> ServerView:
         return (await self.matches.create(OWNER, body(**fields), key)).server
-
-    async def row(self, server_id: str) -> ServerRow:
-        row = await servers.get(self.db, server_id)
-        assert row is not None
-        return row
 
     async def change(self, server_id: str, **columns: Value) -> None:
         row = await self.row(server_id)
@@ -190,9 +107,6 @@ class World:
         callback_id = f"msg_{server_id}"
         await self.db.write(end_match(row, outcome, result=result, fence=row.fence, callback_id=callback_id))
 
-    async def count(self, table: str) -> Value:
-        return (await self.db.read(f"SELECT COUNT(*) FROM {table}"))[0][0]
-
 
 def body(**fields: object) -> bytes:
     defaults: dict[str, object] = {
@@ -209,14 +123,14 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
 
 
 @pytest.fixture
-def world(db: Database) -> World:
-    return World(db)
+def world(db: Database) -> Callers:
+    return Callers(db)
 
 
 # --- create -------------------------------------------------------------------------------------------------------
 
 
-async def test_created_match_is_due_at_once_and_notifies_the_supervisor(world: World) -> None:
+async def test_created_match_is_due_at_once_and_notifies_the_supervisor(world: Callers) -> None:
     view = await world.create()
     row = await world.row(view.server_id)
     assert (row.phase, row.next_at_ms, row.created_at_ms) == (ServerPhase.ALLOCATING, NOW_MS, NOW_MS)
@@ -226,7 +140,7 @@ async def test_created_match_is_due_at_once_and_notifies_the_supervisor(world: W
     assert world.metrics.matches_created.value("eu") == 1
 
 
-async def test_secrets_are_stored_encrypted_and_not_in_the_settings(world: World) -> None:
+async def test_secrets_are_stored_encrypted_and_not_in_the_settings(world: Callers) -> None:
     settings = {"matchType": "deathmatch", "map": "de_dust2", "serverPassword": "open sesame", "players": [PLAYER]}
     view = await world.create(callbackAuthToken="Bearer s3cret", gameSettings=settings)
     row = await world.row(view.server_id)
@@ -243,7 +157,7 @@ async def test_secrets_are_stored_encrypted_and_not_in_the_settings(world: World
     assert "s3cret" not in repr(view)
 
 
-async def test_creation_is_logged_without_secrets(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_creation_is_logged_without_secrets(world: Callers, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "matchpod.service.matches"):
         view = await world.create(externalMatchId="cup-7", callbackAuthToken="s3cret")
     (record,) = caplog.records
@@ -260,7 +174,7 @@ async def test_creation_is_logged_without_secrets(world: World, caplog: pytest.L
     assert str(view.rcon_password) not in str(fields)
 
 
-async def test_simulator_region_allows_its_cvars_and_inactive_or_unknown_regions_are_rejected(world: World) -> None:
+async def test_simulator_region_allows_its_cvars_and_inactive_or_unknown_regions_are_rejected(world: Callers) -> None:
     settings = {"matchType": "casual", "map": "de_dust2", "customCvars": "sim_seed 7"}
     await world.create(region="sandbox", gameSettings=settings)
     await region_flags.set_active(world.db, "sandbox", False)
@@ -270,7 +184,7 @@ async def test_simulator_region_allows_its_cvars_and_inactive_or_unknown_regions
         assert [str(fault.path) for fault in caught.value.faults] == ["region"]
 
 
-async def test_region_whose_fleet_has_a_fault_is_inactive_with_a_notice_and_accepts_matches(world: World) -> None:
+async def test_region_whose_fleet_has_a_fault_is_inactive_with_a_notice_and_accepts_matches(world: Callers) -> None:
     world.fleet.why_unusable = "https://10.1.2.3 cannot be reached."
     assert (await world.create()).status is ServerStatus.ALLOCATING
     views = await world.regions.views()
@@ -292,7 +206,7 @@ async def test_region_whose_fleet_has_a_fault_is_inactive_with_a_notice_and_acce
 
 
 @databases.on_both
-async def test_same_key_and_body_return_the_current_state_of_the_same_server(world: World) -> None:
+async def test_same_key_and_body_return_the_current_state_of_the_same_server(world: Callers) -> None:
     key = "k" * 255
     first = await world.create(key)
     await world.start(first.server_id)
@@ -310,7 +224,7 @@ async def test_same_key_and_body_return_the_current_state_of_the_same_server(wor
     assert world.metrics.matches_created.value("eu") == 1
 
 
-async def test_repeated_creation_succeeds_even_if_the_region_was_switched_off_since(world: World) -> None:
+async def test_repeated_creation_succeeds_even_if_the_region_was_switched_off_since(world: Callers) -> None:
     first = await world.create("once")
     await region_flags.set_active(world.db, "eu", False)
     assert await world.create("once") == first
@@ -318,7 +232,7 @@ async def test_repeated_creation_succeeds_even_if_the_region_was_switched_off_si
         await world.create("twice")
 
 
-async def test_same_key_with_another_body_is_a_conflict(world: World) -> None:
+async def test_same_key_with_another_body_is_a_conflict(world: Callers) -> None:
     await world.create("once")
     with pytest.raises(IdempotencyConflictError):
         await world.create("once", externalMatchId="other")
@@ -327,7 +241,7 @@ async def test_same_key_with_another_body_is_a_conflict(world: World) -> None:
     assert await world.count("servers") == 1
 
 
-async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world: World) -> None:
+async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world: Callers) -> None:
     first = await world.create("once")
     others = (await world.matches.create(OTHER_OWNER, body(), "once")).server
     world.clock.at_ms += IDEMPOTENCY_MS
@@ -340,7 +254,7 @@ async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world
 @databases.on_both
 async def test_concurrent_equal_requests_get_the_same_server(replicas: databases.Replicas) -> None:
     first, second = replicas
-    worlds = [World(first), World(second)]
+    worlds = [Callers(first), Callers(second)]
     views = await asyncio.gather(*(world.create("once") for world in worlds * 3))
     assert len({view.server_id for view in views}) == 1
     assert len({view.rcon_password for view in views}) == 1
@@ -348,26 +262,27 @@ async def test_concurrent_equal_requests_get_the_same_server(replicas: databases
     assert len(worlds[0].notified + worlds[1].notified) == 1
 
 
-async def test_loser_of_a_race_for_a_key_gets_the_server_of_the_winner(world: World) -> None:
+async def test_loser_of_a_race_for_a_key_gets_the_server_of_the_winner(world: Callers) -> None:
     won: list[ServerView] = []
 
     async def create_first() -> None:
         won.append(await world.create("once"))
 
-    late = World(InterleavingDatabase(world.db, create_first))
+    late = Callers(HookedDatabase(world.db, before_write=once(create_first)))
     assert await late.create("once") == won[0]
     assert late.notified == []
 
 
-async def test_loser_of_a_race_with_another_body_gets_a_conflict(world: World) -> None:
-    late = World(InterleavingDatabase(world.db, lambda: world.create("once", externalMatchId="other")))
+async def test_loser_of_a_race_with_another_body_gets_a_conflict(world: Callers) -> None:
+    late = Callers(HookedDatabase(world.db, before_write=once(lambda: world.create("once", externalMatchId="other"))))
     with pytest.raises(IdempotencyConflictError):
         await late.create("once")
     assert await world.count("servers") == 1
 
 
 async def test_duplicate_server_id_is_an_internal_error(db: Database) -> None:
-    world = World(db, random_bytes=bytes)
+    world = Callers(db)
+    world.matches._random_bytes = bytes
     await world.create()
     for key in (None, "once"):
         with pytest.raises(DuplicateError):
@@ -380,7 +295,7 @@ async def test_duplicate_server_id_is_an_internal_error(db: Database) -> None:
 
 
 @databases.on_both
-async def test_server_has_no_address_and_no_match_until_it_runs(world: World) -> None:
+async def test_server_has_no_address_and_no_match_until_it_runs(world: Callers) -> None:
     created = await world.create()
     await world.change(created.server_id, ip="10.0.0.1", port=27015)
     shown = as_json(await world.matches.get(OWNER, created.server_id))
@@ -388,7 +303,7 @@ async def test_server_has_no_address_and_no_match_until_it_runs(world: World) ->
     assert shown == as_json(created) | dict.fromkeys(live) | {"roster": [], "createdBy": "key_1"}
 
 
-async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_process(world: World) -> None:
+async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_process(world: Callers) -> None:
     server_id = (await world.create()).server_id
     await world.start(server_id)
     live = LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0)
@@ -400,7 +315,7 @@ async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_p
     assert b'"team1":9' in live.state().match
 
 
-async def test_match_of_another_process_is_read_from_its_stored_log(world: World) -> None:
+async def test_match_of_another_process_is_read_from_its_stored_log(world: Callers) -> None:
     server_id = (await world.create()).server_id
     await world.start(server_id)
     line = b'09/21/2026 - 13:34:00.000 - "Ann<3><[U:1:39734273]><>" entered the game\n'
@@ -412,7 +327,7 @@ async def test_match_of_another_process_is_read_from_its_stored_log(world: World
 
 
 @databases.on_both
-async def test_encoded_server_is_kept_until_its_row_or_its_log_changes(world: World) -> None:
+async def test_encoded_server_is_kept_until_its_row_or_its_log_changes(world: Callers) -> None:
     server_id = (await world.create()).server_id
     line = b'09/21/2026 - 13:34:00.000 - "Ann<3><[U:1:39734273]><>" entered the game\n'
     entry = raw_log.append(server_id, EntryKind.LOG, received_ms=NOW_MS, headers=b"{}", body=line)
@@ -428,3 +343,104 @@ async def test_encoded_server_is_kept_until_its_row_or_its_log_changes(world: Wo
         )
         bodies.add(encoded.body)
     assert len(bodies) == 4
+
+
+# --- cancel -------------------------------------------------------------------------------------------------------
+
+
+@databases.on_both
+@pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
+async def test_match_can_be_canceled_in_every_open_phase(world: Callers, phase: ServerPhase) -> None:
+    created = await world.create(
+        callbackUrl="https://a.example/cb", callbackAuthToken="s3cret", externalMatchId="cup-7"
+    )
+    await world.change(created.server_id, phase=phase, status=ServerStatus(phase.value))
+    world.clock.at_ms += 5_000
+    await world.matches.cancel(OWNER, created.server_id)
+    row = await world.row(created.server_id)
+    assert (row.phase, row.status) == (ServerPhase.ENDING, ServerStatus.STOPPED)
+    assert (row.ended_at_ms, row.next_at_ms) == (NOW_MS + 5_000, NOW_MS + 5_000)
+    (callback,) = await outbox.list_callbacks(world.db, org_id="org_1", state=None, limit=10)
+    assert callback.auth is not None
+    assert VAULT.open(callback.auth) == "s3cret"
+    sent = msgspec.json.decode(callback.body)
+    assert (sent["eventType"], sent["reason"]) == ("match_canceled", "canceled_by_user")
+    assert (sent["externalMatchId"], sent["sessionId"]) == ("cup-7", created.game_id)
+    assert world.notified == [created.server_id] * 2
+    assert world.metrics.matches_ended.value("eu", "canceled_by_user") == 1
+
+
+@databases.on_both
+async def test_repeated_cancellation_succeeds_sends_one_callback_and_is_logged_once(
+    world: Callers, caplog: pytest.LogCaptureFixture
+) -> None:
+    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
+    with caplog.at_level(logging.INFO, "matchpod.service.cancellation"):
+        for _ in range(3):
+            await world.matches.cancel(OWNER, server_id)
+    assert [(one.getMessage(), vars(one)["server_id"]) for one in caplog.records] == [("match canceled", server_id)]
+    assert await world.count("callbacks") == 1
+    assert await world.count("outcomes") == 1
+    assert world.notified == [server_id] * 2
+
+
+async def test_match_that_ends_during_a_cancellation_keeps_its_result(world: Callers) -> None:
+    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
+    late = Callers(
+        HookedDatabase(world.db, before_write=once(lambda: world.end(server_id, result=b'{"winner":"team1"}')))
+    )
+    with pytest.raises(ServerNotRunningError):
+        await late.matches.cancel(OWNER, server_id)
+    outcome = await outbox.outcome_of(world.db, server_id)
+    assert outcome is not None
+    assert outcome.kind == "match_over"
+    assert await world.count("callbacks") == 1
+    assert late.notified == []
+
+
+@databases.on_both
+async def test_concurrent_cancellations_succeed_and_end_the_match_once(replicas: databases.Replicas) -> None:
+    first, second = replicas
+    worlds = [Callers(first), Callers(second)]
+    server_id = (await worlds[0].create(callbackUrl="https://a.example/cb")).server_id
+    await asyncio.gather(*(world.matches.cancel(OWNER, server_id) for world in worlds * 3))
+    assert await worlds[0].count("callbacks") == 1
+    assert len(worlds[0].notified + worlds[1].notified) == 2
+
+
+# --- by external id -----------------------------------------------------------------------------------------------
+
+
+async def test_result_equals_that_of_the_callback_byte_for_byte(world: Callers) -> None:
+    server_id = (await world.create(externalMatchId="cup", callbackUrl="https://a.example/cb")).server_id
+    result = b'{"winner": "team1",  "adr": 81.20}'
+    await world.end(server_id, result=result)
+    view = await world.matches.by_external_id(READER, "cup")
+    assert view.status is ServerStatus.STOPPED
+    assert view.result is not None
+    assert bytes(view.result) == result
+    (callback,) = await outbox.list_callbacks(world.db, org_id=None, state=None, limit=10)
+    assert result in callback.body
+    assert result in msgspec.json.encode(view)
+
+
+# --- database outage ----------------------------------------------------------------------------------------------
+
+
+async def test_match_whose_commit_was_interrupted_is_created_once(world: Callers) -> None:
+    late = Callers(interrupted(world.db))
+    first = await late.create()
+    assert (await world.matches.get(OWNER, first.server_id)).server_id == first.server_id
+    assert await world.count("servers") == 1
+    assert late.notified == [first.server_id]
+
+
+async def test_request_whose_commit_was_interrupted_can_be_repeated(world: Callers) -> None:
+    with pytest.raises(UnavailableError):
+        await Callers(interrupted(world.db, failing_reads=1)).create("once")
+    again = await world.create("once")
+    assert await world.count("servers") == 1
+    with pytest.raises(UnavailableError):
+        await Callers(interrupted(world.db)).matches.cancel(OWNER, again.server_id)
+    await world.matches.cancel(OWNER, again.server_id)
+    assert await world.count("outcomes") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,23 +13,21 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
-from matchpod.core.requests.history_query import LeaderboardQuery, ListQuery
+from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.views.leaderboard import MAX_LIMIT
 from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
 from matchpod.service.history import rows
 from matchpod.service.identity import identifiers
+from matchpod.service.identity.principals import Principal
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.reading.history import History
-from matchpod.service.regions.regions import Regions
+from matchpod.service.match_log.live import LocalMatch
 from matchpod.storage import outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.match_histories import insert_counted
+from tests.contract.parts import Parts
 from tests.contract.same_numbers import (
     Json,
     check_leaderboard,
@@ -38,7 +37,7 @@ from tests.contract.same_numbers import (
     check_series,
     check_series_result,
 )
-from tests.contract.test_matches import READER, World
+from tests.contract.test_matches import READER, Callers
 from tests.effort import seeded_random, seeds, some_of
 from tests.server_rows import server_row
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
@@ -49,7 +48,6 @@ harness = databases.sqlite_harness
 pytestmark = pytest.mark.law
 
 SEEDS = seeds(1)
-ALL_PLAYERS = LeaderboardQuery(limit=MAX_LIMIT)
 SERVER_NAME = "Europe 00000a"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 
@@ -85,39 +83,52 @@ some_games = pytest.mark.parametrize("game", some_of(GAMES, 5))
 """For what does not depend on how matches end."""
 
 
-class Reader:
+class HistoryReader(Parts):
+    """Reads the history of an organization in one process."""
+
+    async def map(self, map_id: str, principal: Principal = READER) -> Json:
+        return as_json(await self.history.map(principal, map_id))
+
+    async def leaderboard(self, map_id: str, **query: Any) -> Json:
+        return as_json(await self.history.leaderboard(READER, map_id, LeaderboardQuery(**query)))
+
+    async def rounds(self, map_id: str) -> Json:
+        return as_json(await self.history.rounds(READER, map_id))
+
+    async def series(self, series_id: str) -> Json:
+        return as_json(await self.history.series(READER, series_id))
+
+    async def series_list(self, principal: Principal = READER, **query: Any) -> Json:
+        return as_json(await self.history.series_list(principal, ListQuery(**query)))
+
+    async def maps(self, principal: Principal = READER, **query: Any) -> Json:
+        return as_json(await self.history.maps(principal, ListQuery(**query)))
+
+    async def events(self, map_id: str, **query: Any) -> Json:
+        return as_json(await self.history.events(READER, map_id, EventsQuery(**query)))
+
+
+class Reader(HistoryReader):
     """Reads all that the API has about one match."""
 
     def __init__(self, db: Database, row: ServerRow) -> None:
-        self.row = row
-        self.live = LocalMatches()
-        self._history = History(
-            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
-        )
+        super().__init__(db)
+        self.match = row
 
-    async def series_items(self) -> list[Json]:
-        items: list[Json] = as_json(await self._history.series_list(READER, ListQuery(server_id=self.row.id)))["items"]
-        of_server = as_json(await self._history.server_series(READER, self.row.id, ListQuery()))["items"]
-        assert of_server == items
-        return items
+    async def items(self) -> tuple[list[Json], list[Json]]:
+        """The series and the maps of its lists."""
+        series: list[Json] = (await self.series_list(server_id=self.match.id))["items"]
+        of_server = as_json(await self.history.server_series(READER, self.match.id, ListQuery()))["items"]
+        assert of_server == series
+        return series, (await self.maps(server_id=self.match.id))["items"]
 
-    async def series(self) -> Json:
-        return as_json(await self._history.series(READER, identifiers.series_id(self.row.id)))
-
-    async def map_items(self) -> list[Json]:
-        items: list[Json] = as_json(await self._history.maps(READER, ListQuery(server_id=self.row.id)))["items"]
-        return items
-
-    async def map(self, number: int) -> Json:
-        return as_json(await self._history.map(READER, identifiers.map_id(self.row.game_id, number)))
-
-    async def rounds(self, number: int) -> Json:
-        return as_json(await self._history.rounds(READER, identifiers.map_id(self.row.game_id, number)))
-
-    async def leaderboard(self, number: int) -> Json:
-        return as_json(
-            await self._history.leaderboard(READER, identifiers.map_id(self.row.game_id, number), ALL_PLAYERS)
-        )
+    async def check_map(self, number: int) -> Json:
+        """Check that the views of a map agree; return the map."""
+        map_id = identifiers.map_id(self.match.game_id, number)
+        detail = await self.map(map_id)
+        check_leaderboard(await self.leaderboard(map_id, limit=MAX_LIMIT), detail)
+        check_rounds(await self.rounds(map_id), detail)
+        return detail
 
 
 async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:
@@ -182,19 +193,17 @@ def play_partly(game: str, seed: int, *, steps: int) -> PlayedMatch:
 
 async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Json], Json | None]:
     """Check that all views of a match agree; return its maps and its series."""
-    items = {item["id"]: item for item in await reader.map_items()}
-    maps = [await reader.map(number) for number in range(1, len(items) + 1)]
+    series, listed_maps = await reader.items()
+    items = {item["id"]: item for item in listed_maps}
+    maps = [await reader.check_map(number) for number in range(1, len(items) + 1)]
     for detail in maps:
         check_map_item(items[detail["id"]], detail)
-        check_leaderboard(await reader.leaderboard(detail["mapNumber"]), detail)
-        check_rounds(await reader.rounds(detail["mapNumber"]), detail)
-    series = await reader.series_items()
     if not settings.match_type.has_series:
         assert series == []
         assert {detail["seriesId"] for detail in maps} == {None}
         return maps, None
     (item,) = series
-    whole = await reader.series()
+    whole = await reader.series(identifiers.series_id(reader.match.id))
     check_series(item, whole, maps)
     return maps, whole
 
@@ -212,12 +221,12 @@ async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
     if series is not None:
         check_series_result(series, result)
         assert len(result["maps"]) == sum(detail["status"] == "finished" for detail in maps)
-    outcome = await outbox.outcome_of(db, reader.row.id)
+    outcome = await outbox.outcome_of(db, reader.match.id)
     assert outcome is not None
-    callback = await outbox.callback_of(db, reader.row.id)
+    callback = await outbox.callback_of(db, reader.match.id)
     assert callback is not None
     sent = msgspec.json.decode(callback.body, type=dict[str, msgspec.Raw])["result"]
-    found = await World(db).matches.by_external_id(READER, reader.row.external_match_id or "")
+    found = await Callers(db).matches.by_external_id(READER, reader.match.external_match_id or "")
     assert found.result is not None
     assert bytes(found.result) == bytes(sent) == outcome.result, "the result has the bytes of the callback"
 
@@ -262,7 +271,7 @@ async def test_numbers_of_a_live_match_agree_at_any_time(game: str, db: Database
     settings, play_scenario = GAMES[game]
     played = PlayedMatch(settings, scenario=play_scenario, seed=3)
     reader = Reader(db, await create_match(db, settings))
-    reader.live.add(LocalMatch(reader.row.id, Fold(played.reader), 0))
+    reader.live.add(LocalMatch(reader.match.id, Fold(played.reader), 0))
     played.configure()
     checks = 0
     while played.reader.match.outcome is None:
@@ -279,9 +288,7 @@ async def check_now(reader: Reader, played: PlayedMatch) -> None:
     counted = {player["steamId"]: player for player in live["players"]}
     last = played.settings.series_format.length if played.settings.match_type.has_series else 1
     for number in range(1, last + 1):
-        detail = await reader.map(number)
-        check_leaderboard(await reader.leaderboard(number), detail)
-        check_rounds(await reader.rounds(number), detail)
+        detail = await reader.check_map(number)
         if number > match.current_map.number:
             assert (detail["players"], detail["status"]) == ([], "cancelled" if match.outcome else "upcoming")
         if number != live["mapNumber"]:

@@ -6,12 +6,10 @@ import pytest
 
 from matchpod.core.errors import ForbiddenError, NotFoundError
 from matchpod.ports import Database
-from matchpod.service.access.audit import Audit
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.overlays import Overlay, Overlays
-from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import START_MS
+from tests.contract.parts import Parts
 from tests.contract.test_storage_servers import create, server
 
 harness = databases.mostly_sqlite_harness
@@ -22,13 +20,13 @@ READER = Principal(org_id="org_1", key_id="key_3", role=Role.OWNER, scopes=froze
 PERSON = Principal(org_id="org_1", key_id="key_1", role=Role.ADMIN, scopes=frozenset(Scope), session_id="ses_1")
 
 
-class World:
+class World(Parts):
     """Overlays of one process, with two matches of `org_1` and one of `org_2`."""
 
     def __init__(self, db: Database) -> None:
-        self.db = db
-        self.audit = Audit(db=db, clock=ManualClock(START_MS))
-        self.overlays = Overlays(db=db, clock=ManualClock(START_MS), audit=self.audit)
+        super().__init__(db)
+        self.audit = self.services.audit
+        self.overlays = Overlays(db=db, clock=self.clock, audit=self.audit)
 
     async def acts(self) -> list[tuple[str, str, str]]:
         return sorted((item.action, item.actor, item.target) for item in await self.audit.page("org_1"))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from functools import cache
 
-import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
@@ -16,22 +15,16 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
-from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import history_of, initial_history
 from matchpod.service.match_log.entries import EntryKind, mark
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.streams.map_streams import Streams
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import history, map_events, outbox, raw_log, servers
+from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
-from tests.contract.driven_matches import SETTINGS, open_world
-from tests.contract.ended_matches import SERVER_NAME, SPEED, game_id, server_row
+from tests.contract.ended_matches import SERVER_NAME, SPEED, finalize_match, game_id, server_row, store
 from tests.contract.history_checks import assert_final_history
 from tests.contract.match_histories import insert_counted
+from tests.contract.world import World
 from tests.unit.service.match_log.test_fold import PLAYERS, RecordedMatch, row_of
 from tests.unit.simulator.played_match import mode_settings
 
@@ -73,12 +66,7 @@ class Race:
         await servers.create(self.db, self.row, idempotency=None, also=statements)
 
     async def store(self, start: int, end: int) -> None:
-        statements: list[Statement] = []
-        for one in self.entries[start:end]:
-            statements += raw_log.append(
-                self.row.id, one.kind, received_ms=one.received_ms, headers=one.headers, body=one.body
-            )
-        await self.db.write(statements)
+        await store(self.db, self.entries[start:end])
 
     async def cancel(self) -> None:
         """The transaction of the caller, who has read the row some time before."""
@@ -97,17 +85,7 @@ class Race:
         )
 
     async def release(self) -> None:
-        row = await server_row(self.db, self.row.id)
-        streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
-        await finalize(
-            self.db,
-            row,
-            speed=SPEED,
-            server_name=SERVER_NAME,
-            streams=streams,
-            turns=FoldTurns(),
-            now_ms=self.now_ms,
-        )
+        await finalize_match(self.db, await server_row(self.db, self.row.id), self.now_ms)
 
     async def check(self, status: MapStatus) -> None:
         """Everything that a caller can see says the same."""
@@ -193,25 +171,20 @@ async def test_timeout_that_ends_a_match_after_its_cancellation_changes_nothing(
     await race.check(MapStatus.CANCELLED)
 
 
-@MODES
-async def test_cancellation_between_the_end_of_a_match_and_its_record_wins(
-    db: Database, settings: GameSettings
-) -> None:
-    async with open_world(db) as world:
-        ends: list[Sequence[Statement]] = []
+async def test_cancellation_between_the_end_of_a_match_and_its_record_wins(db: Database, world: World) -> None:
+    ends: list[Sequence[Statement]] = []
 
-        async def write_after_the_caller(statements: Sequence[Statement]) -> None:
-            if not ends and any("INTO outcomes" in one.sql for one in statements):
-                ends.append(statements)
-                await world.cancel()
+    async def write_after_the_caller(statements: Sequence[Statement]) -> None:
+        if not ends and any("INTO outcomes" in one.sql for one in statements):
+            ends.append(statements)
+            await world.cancel()
 
-        world.start().db.before_write = write_after_the_caller
-        game = SETTINGS if settings is WINGMAN else msgspec.structs.replace(settings, players=PLAYERS)
-        await world.create(game=game)
-        outcome = await world.outcome()
-        assert ends, "the match has ended by itself"
-        assert outcome.reason == CancelReason.CANCELED_BY_USER
-        (only,) = await history.maps_of(db, "srv_1")
-        assert (only.status, only.winner) == (MapStatus.CANCELLED, None)
-        assert only.started_at_ms is not None
-        assert (await world.row()).phase is ServerPhase.RELEASED
+    world.start().db.before_write = write_after_the_caller
+    await world.create()
+    outcome = await world.outcome()
+    assert ends, "the match has ended by itself"
+    assert outcome.reason == CancelReason.CANCELED_BY_USER
+    (only,) = await history.maps_of(db, "srv_1")
+    assert (only.status, only.winner) == (MapStatus.CANCELLED, None)
+    assert only.started_at_ms is not None
+    assert (await world.row()).phase is ServerPhase.RELEASED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -16,8 +16,11 @@ from matchpod.service.history.recomputing import PAGE_SERVERS, Finding, Recomput
 from matchpod.service.identity.identifiers import map_id
 from matchpod.storage import history, map_events, raw_log, stored_matches
 from matchpod.storage.history import MapRounds, MapStats
-from tests.contract import databases, driven_matches
+from tests.contract import databases
+from tests.contract.databases import HookedDatabase
 from tests.contract.ended_matches import ENDED_MS, SERVER_NAME, SPEED, game_id, store_match
+from tests.contract.world import SPEED as SPEED_OF_WORLD
+from tests.contract.world import World
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
@@ -38,13 +41,15 @@ HISTORY = (
 )
 
 
-def make_recompute(db: Database, *, events_since_ms: int = 0, page_servers: int = PAGE_SERVERS) -> Recompute:
-    regions = {"eu": RecomputeRegion("Europe", SPEED)}
+def make_recompute(
+    db: Database, *, events_since_ms: int = 0, page_servers: int = PAGE_SERVERS, speed: float = SPEED
+) -> Recompute:
+    regions = {"eu": RecomputeRegion("Europe", speed)}
     return Recompute(db=db, regions=regions, events_since_ms=events_since_ms, page_servers=page_servers)
 
 
-async def recompute_one(db: Database, name: str = "srv_1", *, write: bool = False) -> Finding:
-    finding = await make_recompute(db).one(name, write=write)
+async def recompute_one(db: Database, name: str = "srv_1", *, write: bool = False, speed: float = SPEED) -> Finding:
+    finding = await make_recompute(db, speed=speed).one(name, write=write)
     assert finding is not None
     return finding
 
@@ -114,13 +119,45 @@ async def test_differences_are_listed_without_writing_them(db: Database) -> None
     assert await contents(db, (*TABLES, *HISTORY)) == before
 
 
-async def test_rounds_are_added_to_a_match_that_ended_before_they_were_stored(db: Database) -> None:
+DAMAGED: dict[str, Value] = {"damaged": b'[{"name": "\xff', "id": first_map()}
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        pytest.param(
+            Statement("DELETE FROM map_rounds"),
+            {(DifferencePart.ROUNDS, "count")},
+            id="rounds were not stored when it ended",
+        ),
+        pytest.param(
+            Statement("UPDATE map_rounds SET body = :damaged WHERE map_id = :id", DAMAGED),
+            {(DifferencePart.ROUNDS, "count")},
+            id="damaged rounds",
+        ),
+        pytest.param(
+            Statement(
+                "UPDATE map_stats SET players = :damaged, anti_cheat = :damaged, leaderboard = :damaged"
+                " WHERE map_id = :id",
+                DAMAGED,
+            ),
+            {
+                (part, "entries")
+                for part in (DifferencePart.PLAYERS, DifferencePart.LEADERBOARD, DifferencePart.ANTI_CHEAT)
+            },
+            id="damaged statistics",
+        ),
+    ],
+)
+async def test_what_is_missing_or_damaged_is_replaced(
+    db: Database, damage: Statement, found: set[tuple[DifferencePart, str | None]]
+) -> None:
     await store_match(db)
     right = await contents(db, HISTORY)
-    await db.write([Statement("DELETE FROM map_rounds")])
+    await db.write([damage])
     finding = await recompute_one(db, write=True)
-    assert (finding.verdict, finding.is_written) == (Verdict.CHANGED, True)
-    assert {(one.part, one.field, one.old) for one in finding.differences} == {(DifferencePart.ROUNDS, "count", None)}
+    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
+    assert {(one.part, one.field) for one in finding.differences} == found
     await assert_restored(db, right)
 
 
@@ -140,14 +177,6 @@ async def test_differences_in_rounds_are_listed_by_round(db: Database) -> None:
     await assert_restored(db, right)
 
 
-async def test_damaged_rounds_are_replaced(db: Database) -> None:
-    await store_match(db)
-    right = await contents(db, HISTORY)
-    await db.write([Statement("UPDATE map_rounds SET body = :body", {"body": b"x"})])
-    assert (await recompute_one(db, write=True)).is_written
-    await assert_restored(db, right)
-
-
 async def test_differences_are_stored_as_the_next_version(db: Database) -> None:
     await store_match(db)
     right = await contents(db, HISTORY)
@@ -162,21 +191,6 @@ async def test_differences_are_stored_as_the_next_version(db: Database) -> None:
     await assert_restored(db, right)
     assert await contents(db, TABLES) == reported, "what was reported to callers does not change"
     assert (await recompute_one(db, write=True)).verdict is Verdict.UNCHANGED
-
-
-async def test_damaged_statistics_are_repaired(db: Database) -> None:
-    await store_match(db)
-    right = await contents(db, HISTORY)
-    params: dict[str, Value] = {"damaged": b'[{"name": "\xff', "id": first_map()}
-    sql = "UPDATE map_stats SET players = :damaged, anti_cheat = :damaged, leaderboard = :damaged WHERE map_id = :id"
-    await db.write([Statement(sql, params)])
-    finding = await recompute_one(db, write=True)
-    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
-    assert [(one.part, one.field) for one in finding.differences] == [
-        *((DifferencePart.PLAYERS, "entries"), (DifferencePart.LEADERBOARD, "entries")),
-        (DifferencePart.ANTI_CHEAT, "entries"),
-    ]
-    await assert_restored(db, right)
 
 
 async def test_canceled_match_stays_canceled(db: Database) -> None:
@@ -298,34 +312,15 @@ async def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported
     assert [one.message for one in caplog.records] == ["match not recomputed"]
 
 
-class UnavailableLogDatabase(databases.DelegatingDatabase):
-    """A database that becomes unavailable when the log is read."""
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if "is_compressed FROM raw_log" in sql:
-            raise DatabaseUnavailableError("unavailable")
-        return await super().read(sql, params)
-
-
 async def test_database_outage_is_raised_and_not_reported_as_a_failed_match(db: Database) -> None:
     await store_match(db)
+
+    async def fail(sql: str) -> None:
+        if "is_compressed FROM raw_log" in sql:
+            raise DatabaseUnavailableError("unavailable")
+
     with pytest.raises(DatabaseUnavailableError):
-        await recompute_one(UnavailableLogDatabase(db))
-
-
-class CancellingDatabase(databases.DelegatingDatabase):
-    """A database that cancels a task while it writes."""
-
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.writes = 0
-        self.task: asyncio.Task[Finding] | None = None
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        self.writes += 1
-        if self.task is not None:
-            asyncio.get_running_loop().call_soon(self.task.cancel)
-        return await super().write(statements)
+        await recompute_one(HookedDatabase(db, before_read=fail))
 
 
 async def test_cancelled_recompute_changes_everything_or_nothing(db: Database) -> None:
@@ -333,11 +328,16 @@ async def test_cancelled_recompute_changes_everything_or_nothing(db: Database) -
     right = await contents(db, HISTORY)
     await tamper(db)
     wrong = await contents(db, HISTORY)
-    cancelling = CancellingDatabase(db)
-    cancelling.task = asyncio.create_task(recompute_one(cancelling, write=True))
+    writes: list[Sequence[Statement]] = []
+
+    async def cancel(statements: Sequence[Statement]) -> None:
+        writes.append(statements)
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    task = asyncio.create_task(recompute_one(HookedDatabase(db, before_write=cancel), write=True))
     with pytest.raises(asyncio.CancelledError):
-        await cancelling.task
-    assert cancelling.writes == 1
+        await task
+    assert len(writes) == 1
     async with asyncio.timeout(60):
         while await contents(db, HISTORY) not in (right, wrong):  # PostgreSQL may still be writing
             await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
@@ -354,18 +354,16 @@ async def test_concurrent_recomputes_have_the_same_effect_as_one(replicas: datab
     await assert_restored(one, right)
 
 
-async def test_recomputing_matches_that_were_driven_live_changes_nothing(db: Database) -> None:
-    async with driven_matches.open_world(db) as world:
-        world.start()
-        await world.create("srv_over", seed=3, game_id=game_id("srv_over"))
-        await world.create("srv_lost", scenario="server_crash", game_id=game_id("srv_lost"))
-        await world.create("srv_canceled", game_id=game_id("srv_canceled"))
-        await world.until_live("srv_canceled")
-        await world.cancel("srv_canceled")
-        for name in ("srv_over", "srv_lost", "srv_canceled"):
-            await world.outcome(name)
-    recompute = Recompute(db=db, regions={"eu": RecomputeRegion("Europe", driven_matches.SPEED)}, events_since_ms=0)
-    async for finding in recompute.all(write=False):
+async def test_recomputing_matches_that_were_driven_live_changes_nothing(db: Database, world: World) -> None:
+    world.start()
+    await world.create("srv_over", seed=3, game_id=game_id("srv_over"))
+    await world.create("srv_lost", scenario="server_crash", game_id=game_id("srv_lost"))
+    await world.create("srv_canceled", game_id=game_id("srv_canceled"))
+    await world.until_live("srv_canceled")
+    await world.cancel("srv_canceled")
+    for name in ("srv_over", "srv_lost", "srv_canceled"):
+        await world.outcome(name)
+    async for finding in make_recompute(db, speed=SPEED_OF_WORLD).all(write=False):
         assert (finding.server_id, finding.verdict, finding.differences) == (
             *(finding.server_id, Verdict.UNCHANGED),
             [],

@@ -114,7 +114,7 @@ async def test_server_of_a_lan_whose_players_come_from_the_internet_is_a_fault(d
         simulated_servers({"commands": ("sv_lan 1",)}) as running,
         open_region(db, static_fleet(running)) as region,
     ):
-        region.deps = msgspec.structs.replace(region.deps, probe=OnTheInternet())
+        region.check_deps = msgspec.structs.replace(region.check_deps, probe=OnTheInternet())
         (report,) = (await region.check()).servers
         assert problems(report) == {CheckItem.LOGIN_TOKEN: CheckVerdict.FAULT}
 
@@ -282,7 +282,7 @@ async def test_check_that_is_stopped_is_renewed_until_it_has_left_its_server(
         await fleet.is_starting.wait()
         task.cancel()
         await fleet.is_leaving.wait()
-        region.clock.ahead_ms += STALE_MS
+        region.clock.at_ms += STALE_MS
         now_ms = region.clock.now_ms()
 
         async def is_renewed() -> bool:
@@ -331,7 +331,7 @@ async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database
         pass
 
     async with open_region(db, static_fleet(running)) as region:
-        check = ServerCheck(region.deps, "chk", "a server", server, is_real_time=True, go_on=go_on, report=report)
+        check = ServerCheck(region.check_deps, "chk", "a server", server, is_real_time=True, go_on=go_on, report=report)
         async with asyncio.timeout(10):
             with pytest.raises(GiveWayError):
                 await check.run()
@@ -339,7 +339,7 @@ async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database
 
 async def test_last_free_server_is_not_held_where_matches_do_not_wait(db: Database) -> None:
     async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        region.deps = msgspec.structs.replace(region.deps, pending_ms=0)
+        region.check_deps = msgspec.structs.replace(region.check_deps, pending_ms=0)
         (report,) = (await region.check()).servers
         assert (report.state, report.note) == (CheckState.NOT_CHECKED, LAST_FREE)
 
@@ -381,7 +381,7 @@ async def test_pod_is_checked_only_if_asked_for_and_deleted_afterwards(db: Datab
         found = await region.check()
         assert (found.servers, found.note, found.healthy) == ((), NEEDS_ALLOCATE, None)
         names = set(cluster.api.game_servers.running)
-        region.clock.ahead_ms += PAUSE_MS
+        region.clock.at_ms += PAUSE_MS
         found = await region.check(may_allocate=True)
         (report,) = found.servers
         assert (report.state, report.server in names) == (CheckState.OK, True), report
@@ -402,13 +402,13 @@ async def test_no_pod_is_taken_while_matches_wait(db: Database, cluster: AgonesC
 
 
 async def requested(region: CheckedRegion) -> str:
-    return (await region.checks.request(CODE, actor="tester")).id
+    return (await region.requests.request(CODE, actor="tester")).id
 
 
 async def test_one_check_runs_at_a_time_and_the_next_one_later(db: Database) -> None:
     async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
         check_id = await requested(region)
-        region.clock.ahead_ms += PAUSE_MS
+        region.clock.at_ms += PAUSE_MS
         assert await requested(region) == check_id, "it is under way"
         await region_checks.begin(db, CODE, region.clock.now_ms())
         assert await region_checks.begin(db, CODE, region.clock.now_ms()) is None, "another process has begun it"
@@ -429,7 +429,7 @@ async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Da
     async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
         first = await region.begin()
         assert first is not None
-        region.clock.ahead_ms += STALE_MS + 1
+        region.clock.at_ms += STALE_MS + 1
         assert (await region.read()).state is CheckProgress.INTERRUPTED
         assert await region_checks.running_ids(db, region.clock.now_ms()) == set()
         assert (await region.check()).healthy
@@ -438,8 +438,8 @@ async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Da
 async def test_request_that_came_too_early_for_the_service_is_not_run(db: Database) -> None:
     async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
         await requested(region)
-        region.clock.ahead_ms += STALE_MS + 1
-        loop = asyncio.create_task(region.runs.run())
+        region.clock.at_ms += STALE_MS + 1
+        loop = asyncio.create_task(region.checks.run())
         second = await requested(region)
 
         async def is_done() -> bool:
@@ -463,8 +463,8 @@ async def test_check_holds_one_slot_at_a_time(db: Database) -> None:
 async def test_unknown_region_is_not_found(db: Database) -> None:
     async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
         with pytest.raises(NotFoundError, match=r"Unknown region 'us'\. Known regions: eu\."):
-            await region.checks.request("us", actor="tester")
-        assert await region.checks.read(CODE) is None
+            await region.requests.request("us", actor="tester")
+        assert await region.requests.read(CODE) is None
 
 
 async def test_check_that_fails_is_done_with_a_note(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,7 +485,7 @@ async def test_post_with_an_unknown_token_writes_nothing(db: Database, monkeypat
 
 async def test_loop_runs_requested_checks(db: Database) -> None:
     async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        loop = asyncio.create_task(region.runs.run())
+        loop = asyncio.create_task(region.checks.run())
         await requested(region)
 
         async def is_done() -> bool:

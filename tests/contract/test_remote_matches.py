@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -17,56 +17,35 @@ from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.result import live_match
 from matchpod.cs2 import interpreter
 from matchpod.cs2.combat import Combat
-from matchpod.ports import Database, Row, Statement, Value
+from matchpod.ports import Database, Row, Statement
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import open_match
-from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
-from tests.contract.driven_matches import SETTINGS
+from tests.contract.databases import HookedDatabase, once
+from tests.contract.ended_matches import store
+from tests.contract.parts import Parts
+from tests.contract.world import SETTINGS
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.sqlite_harness
 
 
-class CountingDatabase(databases.DelegatingDatabase):
-    """A database that counts its reads, and the log entries read from it."""
+class CountingDatabase(HookedDatabase):
+    """A database that counts the log entries that are read from it."""
 
     def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.reads = 0
+        super().__init__(db, after_read=self._count)
         self.entries_read = 0
 
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        rows = await super().read(sql, params)
-        self.reads += 1
-        if "FROM raw_log " in sql:
-            self.entries_read += len(rows)
-        return rows
-
-
-class HoldingDatabase(databases.DelegatingDatabase):
-    """A database of which one read of a log returns late."""
-
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.hold_next = False
-        self.is_held = asyncio.Event()
-        self.may_return = asyncio.Event()
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        rows = await super().read(sql, params)
-        if self.hold_next and "FROM raw_log " in sql:
-            self.hold_next = False
-            self.is_held.set()
-            await self.may_return.wait()
-        return rows
+    async def _count(self, sql: str, rows: list[Row]) -> None:
+        self.entries_read += len(rows) * ("FROM raw_log " in sql)
 
 
 class FailingOnce:
@@ -83,15 +62,6 @@ class FailingOnce:
         return combat.killed(at_ms, line)
 
 
-async def store(db: Database, entries: Sequence[RawEntry], server_id: str = "srv_1") -> None:
-    statements: list[Statement] = []
-    for entry in entries:
-        statements += raw_log.append(
-            server_id, entry.kind, received_ms=entry.received_ms, headers=entry.headers, body=entry.body
-        )
-    await db.write(statements)
-
-
 async def create_match(db: Database, **fields: object) -> ServerRow:
     row = row_of(recorded().settings, **fields)
     await servers.create(db, row, idempotency=None)
@@ -99,7 +69,14 @@ async def create_match(db: Database, **fields: object) -> ServerRow:
 
 
 def remote_matches(db: Database) -> RemoteMatches:
-    return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
+    return Parts(db).remote
+
+
+async def save_snapshot(db: Database, row: ServerRow, *, seq: int | None = None) -> Fold:
+    """Save the match after its first entries, as after the entry `seq`; return it."""
+    fold = expected_fold(recorded().entries[: middle()])
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle() if seq is None else seq, fold.dump())))
+    return fold
 
 
 def expected_fold(entries: Sequence[RawEntry]) -> Fold:
@@ -139,10 +116,7 @@ async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
     plain = db
     row = await create_match(plain)
     entries = recorded().entries
-    fold = Fold.begin(row, 1.0)
-    for entry in entries[: middle()]:
-        fold.apply(entry)
-    await plain.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    await save_snapshot(db, row)
     db = CountingDatabase(plain)
     await store(db, entries)
     assert await remote_matches(db).state(row) == expected_state(entries)
@@ -162,15 +136,12 @@ async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
     remote = remote_matches(db)
     await store(db, entries[: middle()])
     before = await remote.state(row)
-    fold = Fold.begin(row, 1.0)
-    for entry in entries[: middle()]:
-        fold.apply(entry)
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    await save_snapshot(db, row)
     await db.write([snapshots.delete(row.id)])
     replaced = msgspec.structs.replace(row, log_from_seq=middle())
     assert await remote.state(replaced) == expected_state([]) != before
     # Neither does an older snapshot.
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle() - 1, fold.dump())))
+    await save_snapshot(db, row, seq=middle() - 1)
     assert await remote_matches(db).state(replaced) == expected_state([])
 
 
@@ -265,17 +236,24 @@ async def test_fold_that_an_error_left_half_changed_is_not_used_by_others_who_wa
     row = await create_match(db)
     entries = recorded().entries
     await store(db, entries[:10])
-    holding = HoldingDatabase(db)
+    is_held, may_return = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        is_held.set()
+        await may_return.wait()
+
+    holding = HookedDatabase(db)
     remote = remote_matches(holding)
     await remote.state(row)
     await store(db, entries[10 : middle()])
-    holding.hold_next = True
+    hold_next = once(hold, "FROM raw_log ")
+    holding.after_read = lambda sql, _: hold_next(sql)
     waiting = asyncio.create_task(remote.match(row))
-    await holding.is_held.wait()
+    await is_held.wait()
     expected = expected_fold(entries[: middle()]).match
     monkeypatch.setitem(interpreter._COMBAT, player_lines.Killed, FailingOnce(KeyError("a bug")))
     assert await remote.match(row) != expected, "without the entry, which may fail again"
-    holding.may_return.set()
+    may_return.set()
     assert await waiting == expected
     assert await remote.match(row) == expected
 
@@ -283,11 +261,12 @@ async def test_fold_that_an_error_left_half_changed_is_not_used_by_others_who_wa
 # --- a standby that was promoted ----------------------------------------------------------------------------------
 
 
-async def lose_entries(db: Database, after_seq: int) -> None:
-    """Lose the last entries of a match, as an asynchronous standby does."""
+async def lose_entries(db: Database, after_seq: int, *tables: str) -> None:
+    """Lose the last entries of a match, as an asynchronous standby does, and all of these tables."""
     params = {"seq": after_seq}
     lose = Statement("DELETE FROM raw_log WHERE seq > :seq", params)
-    await db.write([lose, Statement("UPDATE raw_log_heads SET seq = :seq", params)])
+    lost = [Statement(f"DELETE FROM {table}") for table in tables]
+    await db.write([lose, Statement("UPDATE raw_log_heads SET seq = :seq", params), *lost])
 
 
 async def test_match_is_read_again_if_its_log_has_become_shorter(db: Database) -> None:
@@ -318,11 +297,8 @@ async def test_match_is_read_again_if_numbers_of_its_log_were_used_again(db: Dat
 async def test_match_that_was_read_from_its_snapshot_only_notices_a_shorter_log(db: Database) -> None:
     row = await create_match(db)
     entries, kept = recorded().entries, middle() - 9
-    fold = Fold.begin(row, 1.0)
-    for entry in entries[: middle()]:
-        fold.apply(entry)
     await store(db, entries[: middle()])
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    await save_snapshot(db, row)
     remote = remote_matches(db)
     await remote.state(row)
     await lose_entries(db, kept)
@@ -333,11 +309,8 @@ async def test_match_that_was_read_from_its_snapshot_only_notices_a_shorter_log(
 async def test_snapshot_that_is_ahead_of_the_log_is_ignored(db: Database) -> None:
     row = await create_match(db)
     entries, kept = recorded().entries, middle() - 9
-    fold = Fold.begin(row, 1.0)
-    for entry in entries[: middle()]:
-        fold.apply(entry)
     await store(db, entries[:kept])
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    await save_snapshot(db, row)
     assert await remote_matches(db).state(row) == expected_state(entries[:kept])
     found, seq = await open_match(db, row, 1.0, turns=FoldTurns())
     assert (found.dump(), seq) == (Fold.begin(row, 1.0).dump(), 0)

@@ -17,10 +17,9 @@ from matchpod.service.match_log.live import LocalMatch
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
-from tests.contract.driven_matches import Process, callback_fields, open_world, play_undisturbed
 from tests.contract.simulated_region import SimulatedRegion
-from tests.contract.test_ingest import LINE, POSTED, REPORT, server
-from tests.contract.test_ingest import World as IngestWorld
+from tests.contract.test_ingest import LINE, POSTED, REPORT, Posted, server
+from tests.contract.world import Process, callback_fields, open_world, play_undisturbed
 from tests.unit.service.match_log.test_fold import recorded
 from tests.vaults import stored_tokens, tokens_of
 
@@ -130,12 +129,12 @@ async def test_server_that_replaces_another_has_the_same_quota(db: Database) -> 
     await db.write(
         raw_log.append("srv_1", EntryKind.LOG, received_ms=1, headers=b"{}", body=LINE * 10, attempt="the first")
     )
-    world = IngestWorld(db, quota_bytes=2 * len(LINE))
+    world = Posted(db, quota_bytes=2 * len(LINE))
     for _ in range(2):
         assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG] * 3
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
-    await world.log_writer.flush("srv_1")
+    await world.deps.log_writer.flush("srv_1")
     assert (await world.stored())[-1].kind == EntryKind.OVER_QUOTA
 
 
@@ -153,8 +152,8 @@ async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_a
 ) -> None:
     """A process that has just read the tokens believes them for a moment, also the one that drives the match."""
     await servers.create(db, server(), idempotency=None)
-    world = IngestWorld(db)
-    world.matches.remove(world.live)
+    world = Posted(db)
+    world.live.remove(world.match)
     ingest = world.ingest
     store = {
         EntryKind.REPORT: ingest.store_report,
@@ -166,7 +165,7 @@ async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_a
     own = server(**stored_tokens("log-new", "report-new"))
     await db.write([servers.change("srv_1", 0, **stored_tokens("log-new", "report-new"))])
     if is_driving:
-        world.matches.add(LocalMatch("srv_1", Fold.begin(own, 1.0), 0))
+        world.live.add(LocalMatch("srv_1", Fold.begin(own, 1.0), 0))
     assert not ingest.take_log("log-srv_1", (), LINE, lambda _: None)
     assert await ingest.store_log("log-srv_1", POSTED, FOREIGN[0].body) is Receipt.STORED
     for kind, body in SENT:
@@ -188,8 +187,8 @@ async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_a
 @pytest.mark.parametrize("is_log", [True, False])
 async def test_body_that_arrives_after_its_server_was_replaced_is_not_stored(db: Database, is_log: bool) -> None:
     await servers.create(db, server(), idempotency=None)
-    world = IngestWorld(db)
-    world.matches.remove(world.live)
+    world = Posted(db)
+    world.live.remove(world.match)
 
     async def arrive_late() -> bytes:
         await db.write([servers.change("srv_1", 0, **stored_tokens("log-new", "report-new"))])

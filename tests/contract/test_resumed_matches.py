@@ -13,7 +13,7 @@ import pytest
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.match_commands import start_commands
-from matchpod.ports import Database, Statement, Value
+from matchpod.ports import Database, Statement
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
@@ -23,9 +23,10 @@ from matchpod.storage import raw_log, snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.unfinished import RESUMING
 from tests.contract import databases
-from tests.contract.driven_matches import PLAYERS, SETTINGS, World, callback_fields, open_world, play_undisturbed
 from tests.contract.same_result import assert_same_match
 from tests.contract.simulated_region import SimulatedServer
+from tests.contract.test_remote_matches import lose_entries
+from tests.contract.world import PLAYERS, SETTINGS, World, callback_fields, play_undisturbed
 
 harness = databases.sqlite_harness
 
@@ -68,7 +69,7 @@ class Handover:
 
     async def resume(self) -> Match:
         """Start the successor; return its match once the log is sent there."""
-        self.world.clock.ahead_ms += LEASE_MS
+        self.world.clock.at_ms += LEASE_MS
         self.world.start("successor")
         live = await self.world.until_driven()
         server = self.world.region.running["srv_1"]
@@ -93,158 +94,147 @@ class Handover:
 
 @STARTS
 async def test_start_that_the_server_did_not_execute_is_requested_again(
-    db: Database, game: GameSettings, start: str
+    world: World, game: GameSettings, start: str
 ) -> None:
-    async with open_world(db, speed=SLOW) as world:
-        handover = Handover(world, start)
-        await handover.kill_after_start(game, is_executed=False)
-        match = await handover.resume()
-        if game is DEATHMATCH:
-            assert not handover.is_requested(), "the log may not have caught up"
-            await handover.pass_catch_up()
-        await world.until(handover.is_requested, "the start is requested again", within_s=60.0)
-        await handover.until_live(match)
+    world.speed = SLOW
+    handover = Handover(world, start)
+    await handover.kill_after_start(game, is_executed=False)
+    match = await handover.resume()
+    if game is DEATHMATCH:
+        assert not handover.is_requested(), "the log may not have caught up"
+        await handover.pass_catch_up()
+    await world.until(handover.is_requested, "the start is requested again", within_s=60.0)
+    await handover.until_live(match)
 
 
 @STARTS
-async def test_game_that_went_live_unnoticed_is_not_restarted(db: Database, game: GameSettings, start: str) -> None:
-    async with open_world(db, speed=SLOW) as world:
-        handover = Handover(world, start)
-        server = await handover.kill_after_start(game, is_executed=True)
-        status = server.machine.execute("get5_status", "")
-        match = await handover.resume()
-        assert match.phase is MatchPhase.STARTING
-        if game is DUEL:
-            await world.until(handover.is_requested, "the start is requested again")
-            assert server.machine.execute("get5_status", "") == status, "the plugin ignores it"
-        await handover.until_live(match)
-        await handover.pass_catch_up()
-        assert game is DUEL or not handover.is_requested()
+async def test_game_that_went_live_unnoticed_is_not_restarted(world: World, game: GameSettings, start: str) -> None:
+    world.speed = SLOW
+    handover = Handover(world, start)
+    server = await handover.kill_after_start(game, is_executed=True)
+    status = server.machine.execute("get5_status", "")
+    match = await handover.resume()
+    assert match.phase is MatchPhase.STARTING
+    if game is DUEL:
+        await world.until(handover.is_requested, "the start is requested again")
+        assert server.machine.execute("get5_status", "") == status, "the plugin ignores it"
+    await handover.until_live(match)
+    await handover.pass_catch_up()
+    assert game is DUEL or not handover.is_requested()
 
 
-async def test_process_that_stops_saves_what_it_has_applied(db: Database) -> None:
-    async with open_world(db) as world:
-        process = world.start()
-        await world.create(scenario="no_show")
-        live = await world.until_driven()
-        await world.until(lambda: live.idle is not None, "all is applied")
-        assert await snapshots.load(db, "srv_1") is None, "no round was played"
-        world.region.is_paused = True
-        await process.end()
-        saved = await snapshots.load(db, "srv_1")
-        assert saved is not None
-        assert saved.seq == live.seq
-        world.region.is_paused = False
-        world.start("successor")
-        resumed = await world.until_driven()
-        assert resumed is not live
-        await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
+async def test_process_that_stops_saves_what_it_has_applied(db: Database, world: World) -> None:
+    process = world.start()
+    await world.create(scenario="no_show")
+    live = await world.until_driven()
+    await world.until(lambda: live.idle is not None, "all is applied")
+    assert await snapshots.load(db, "srv_1") is None, "no round was played"
+    world.region.is_paused = True
+    await process.end()
+    saved = await snapshots.load(db, "srv_1")
+    assert saved is not None
+    assert saved.seq == live.seq
+    world.region.is_paused = False
+    world.start("successor")
+    resumed = await world.until_driven()
+    assert resumed is not live
+    await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
 
 
 @pytest.mark.parametrize("stored", [0, 5], ids=["fewer", "more"])
-async def test_process_that_stops_saves_nothing_that_the_database_has_lost(db: Database, stored: int) -> None:
+async def test_process_that_stops_saves_nothing_that_the_database_has_lost(
+    db: Database, world: World, stored: int
+) -> None:
     """It stops right after a failover to a standby without the last entries, whose numbers may be used again."""
-    async with open_world(db) as world:
-        process = world.start(intervals=Intervals(watch_s=600.0))
-        await world.create()
-        await world.until_live()
-        world.region.is_paused = True
-        live = await world.until_driven()
-        await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
-        kept = live.seq - 3
-        of_entries: dict[str, Value] = {"kept": kept}
-        await db.write(
-            [
-                Statement("DELETE FROM raw_log WHERE seq > :kept", of_entries),
-                Statement("UPDATE raw_log_heads SET seq = :kept", of_entries),
-                Statement("DELETE FROM snapshots WHERE seq > :kept", of_entries),
-            ]
-        )
-        for _ in range(stored):
-            observed = raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=1, headers=b"{}", body=b"")
-            await db.write(observed)
-        await process.end()
-        saved = await snapshots.load(db, "srv_1")
-        if saved is not None:  # an older one, or one of the match loaded again
-            found = Fold.load(saved.state)
-            expected = await replay(db, await world.row(), world.speed, turns=FoldTurns(), last_seq=saved.seq)
-            assert (found.match, found.last_ms, found.heard_ms) == (expected.match, expected.last_ms, expected.heard_ms)
-            assert saved.seq <= await raw_log.newest_seq(db, "srv_1")
+    process = await world.live_match(intervals=Intervals(watch_s=600.0))
+    world.region.is_paused = True
+    live = await world.until_driven()
+    await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
+    await lose_entries(db, live.seq - 3, "snapshots")
+    for _ in range(stored):
+        observed = raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=1, headers=b"{}", body=b"")
+        await db.write(observed)
+    await process.end()
+    saved = await snapshots.load(db, "srv_1")
+    if saved is not None:  # one of the match loaded again
+        found = Fold.load(saved.state)
+        expected = await replay(db, await world.row(), world.speed, turns=FoldTurns(), last_seq=saved.seq)
+        assert (found.match, found.last_ms, found.heard_ms) == (expected.match, expected.last_ms, expected.heard_ms)
+        assert saved.seq <= await raw_log.newest_seq(db, "srv_1")
 
 
-async def test_servers_of_many_resumed_matches_are_not_asked_at_once(db: Database) -> None:
+async def test_servers_of_many_resumed_matches_are_not_asked_at_once(world: World) -> None:
     names = ("srv_1", "srv_2", "srv_3")
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        for name in names:
-            await world.create(name, scenario="no_show")
-            await world.until_driven(name)
-        world.region.is_paused = True
-        await dead.kill()
-        for server in world.region.running.values():
-            server.commands.clear()
-        world.clock.ahead_ms += LEASE_MS
-        successor = world.start("successor", intervals=Intervals(put_off_s=600.0, max_put_off_s=600.0))
-        successor.db.is_shared = False  # otherwise the log may have been sent to another process
-        for name in names:
-            await world.until_driven(name)
-        asked = [server.commands for server in world.region.running.values()]
-        await world.until(lambda: any(map(len, asked)), "one is asked")
-        assert sum(map(bool, asked)) == 1, "the match that was resumed last"
+    dead = world.start("dead")
+    for name in names:
+        await world.create(name, scenario="no_show")
+        await world.until_driven(name)
+    world.region.is_paused = True
+    await dead.kill()
+    for server in world.region.running.values():
+        server.commands.clear()
+    world.clock.at_ms += LEASE_MS
+    successor = world.start("successor", intervals=Intervals(put_off_s=600.0, max_put_off_s=600.0))
+    successor.db.is_shared = False  # otherwise the log may have been sent to another process
+    for name in names:
+        await world.until_driven(name)
+    asked = [server.commands for server in world.region.running.values()]
+    await world.until(lambda: any(map(len, asked)), "one is asked")
+    assert sum(map(bool, asked)) == 1, "the match that was resumed last"
 
 
-async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db: Database) -> None:
+async def test_match_that_was_played_before_its_server_was_ready_starts_anew(world: World) -> None:
     """Its first process died after the plugin had loaded the match; simulated players do not wait for `running`."""
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        dead.db.crashes_before = "running_at_ms = "
-        await world.create(game=SERIES)
-        await world.until(dead.has_died, "the process died")
-        world.region.is_paused = True
-        await dead.kill()
-        machine = world.region.running["srv_1"].machine
-        while '"gamestate":"live","paused":false' not in (status := machine.execute("get5_status", "")) or (
-            '"map_number":1,' not in status
-        ):
-            machine.agenda.run_until(machine.agenda.now_ms + 10_000)
-        world.region.is_paused = False
-        world.clock.ahead_ms += LEASE_MS
-        world.start("successor")
-        outcome = await world.outcome()
-        assert outcome.kind == "match_over"
-        assert outcome.result is not None
-        result = json.loads(outcome.result)
-        assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
+    dead = world.start("dead")
+    dead.db.crashes_before = "running_at_ms = "
+    await world.create(game=SERIES)
+    await world.until(dead.has_died, "the process died")
+    world.region.is_paused = True
+    await dead.kill()
+    machine = world.region.running["srv_1"].machine
+    while '"gamestate":"live","paused":false' not in (status := machine.execute("get5_status", "")) or (
+        '"map_number":1,' not in status
+    ):
+        machine.agenda.run_until(machine.agenda.now_ms + 10_000)
+    world.region.is_paused = False
+    world.clock.at_ms += LEASE_MS
+    world.start("successor")
+    outcome = await world.outcome()
+    assert outcome.kind == "match_over"
+    assert outcome.result is not None
+    result = json.loads(outcome.result)
+    assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
 
 
-async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_no_attempt(db: Database) -> None:
+async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_no_attempt(
+    db: Database, world: World
+) -> None:
     try_s = 2.0
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        await world.create("srv_2", scenario="no_show")
-        await world.until_driven("srv_2")
-        dead.db.crashes_before = "running_at_ms = "
-        await world.create()
-        await world.until(dead.has_died, "the process died")
-        await dead.kill()
-        await unfinished.begin(db, "srv_2", RESUMING, "dead")
-        await db.write([Statement("UPDATE servers SET lease_until_ms = lease_until_ms * 2 WHERE id = 'srv_1'")])
-        world.clock.ahead_ms += LEASE_MS
-        is_trying = asyncio.Event()
+    dead = world.start("dead")
+    await world.create("srv_2", scenario="no_show")
+    await world.until_driven("srv_2")
+    dead.db.crashes_before = "running_at_ms = "
+    await world.create()
+    await world.until(dead.has_died, "the process died")
+    await dead.kill()
+    await unfinished.begin(db, "srv_2", RESUMING, "dead")
+    await db.write([Statement("UPDATE servers SET lease_until_ms = lease_until_ms * 2 WHERE id = 'srv_1'")])
+    world.clock.at_ms += LEASE_MS
+    is_trying = asyncio.Event()
 
-        async def hold_trial(statements: Sequence[Statement]) -> None:
-            if any("INSERT INTO unfinished_entries" in one.sql for one in statements):
-                is_trying.set()
-                await asyncio.Event().wait()
+    async def hold_trial(statements: Sequence[Statement]) -> None:
+        if any("INSERT INTO unfinished_entries" in one.sql for one in statements):
+            is_trying.set()
+            await asyncio.Event().wait()
 
-        successor = world.start("successor", intervals=Intervals(try_s=try_s, min_try_s=try_s))
-        successor.db.before_write = hold_trial
-        await is_trying.wait()
-        await db.write([Statement("UPDATE servers SET lease_until_ms = NULL WHERE id = 'srv_1'")])
-        await world.until(lambda: successor.deps.suspects.resuming_count == 2, "the other match waits")
-        waiting_s = monotonic()
-        await world.until(lambda: monotonic() > waiting_s + 1.5 * try_s, "it has waited for longer than an attempt")
-        assert (await world.row()).tries == 0
+    successor = world.start("successor", intervals=Intervals(try_s=try_s, min_try_s=try_s))
+    successor.db.before_write = hold_trial
+    await is_trying.wait()
+    await db.write([Statement("UPDATE servers SET lease_until_ms = NULL WHERE id = 'srv_1'")])
+    await world.until(lambda: successor.deps.suspects.resuming_count == 2, "the other match waits")
+    waiting_s = monotonic()
+    await world.until(lambda: monotonic() > waiting_s + 1.5 * try_s, "it has waited for longer than an attempt")
+    assert (await world.row()).tries == 0
 
 
 @pytest.mark.parametrize(
@@ -252,47 +242,45 @@ async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_n
     [("running_at_ms = ", "second map"), ("running_at_ms = ", "end"), ("prepared", "end")],
 )
 async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_settings_were_set(
-    db: Database, dies_before: str, until: str
+    db: Database, world: World, dies_before: str, until: str
 ) -> None:
     """Its first process died during configuration; another one stored its log until the match was taken over."""
     expected = await play_undisturbed(db, 9, SERIES)
-    async with open_world(db) as world:
-        dead = world.start("one")
-        dead.db.crashes_before = dies_before
-        await world.create(seed=9, game=SERIES)
-        await world.until(dead.has_died, "the process died")
-        await dead.kill()
-        world.start("one")  # at the same address
-        machine = world.region.running["srv_1"].machine
+    dead = world.start("one")
+    dead.db.crashes_before = dies_before
+    await world.create(seed=9, game=SERIES)
+    await world.until(dead.has_died, "the process died")
+    await dead.kill()
+    world.start("one")  # at the same address
+    machine = world.region.running["srv_1"].machine
 
-        def is_played() -> bool:
-            status = machine.execute("get5_status", "")
-            if until == "end":
-                return '"gamestate":"none"' in status
-            return '"gamestate":"live","paused":false' in status and '"map_number":1,' in status
+    def is_played() -> bool:
+        status = machine.execute("get5_status", "")
+        if until == "end":
+            return '"gamestate":"none"' in status
+        return '"gamestate":"live","paused":false' in status and '"map_number":1,' in status
 
-        await world.until(is_played, f"the match is played until the {until}")
-        log_from_seq = (await world.row()).log_from_seq
-        world.clock.ahead_ms += LEASE_MS
-        assert_same_match(callback_fields(await world.outcome()), expected)
-        assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
+    await world.until(is_played, f"the match is played until the {until}")
+    log_from_seq = (await world.row()).log_from_seq
+    world.clock.at_ms += LEASE_MS
+    assert_same_match(callback_fields(await world.outcome()), expected)
+    assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
 
 
 @databases.on_both
-async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database) -> None:
+async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, 5)
-    async with open_world(db) as world:
-        world.distance_of = lambda _: 3_600.0
-        dead = world.start("dead")
-        await world.create()
+    world.distance_of = lambda _: 3_600.0
+    dead = world.start("dead")
+    await world.create()
 
-        def is_held() -> bool:
-            live = dead.live.get("srv_1")
-            return live is not None and live.held_until is not None
+    def is_held() -> bool:
+        live = dead.live.get("srv_1")
+        return live is not None and live.held_until is not None
 
-        await world.until(is_held, "a post is stored, applied and not answered")
-        await dead.kill()
-        world.distance_of = lambda _: 0.0
-        world.start("successor")
-        world.clock.ahead_ms += LEASE_MS
-        assert_same_match(callback_fields(await world.outcome()), expected)
+    await world.until(is_held, "a post is stored, applied and not answered")
+    await dead.kill()
+    world.distance_of = lambda _: 0.0
+    world.start("successor")
+    world.clock.at_ms += LEASE_MS
+    assert_same_match(callback_fields(await world.outcome()), expected)

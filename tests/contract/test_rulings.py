@@ -12,13 +12,11 @@ from matchpod.core.errors import NotFoundError
 from matchpod.core.outcome import Outcome
 from matchpod.core.rulings import RuledWinner, RulingRequest
 from matchpod.ports import Database
-from matchpod.service.access.audit import Audit
-from matchpod.service.rulings import Rulings
-from matchpod.storage import acknowledgements, organization_events, rulings, servers
-from matchpod.storage.servers import ServerRow
+from matchpod.storage import acknowledgements, organization_events, rulings
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.databases import Replicas
+from tests.contract.parts import Parts
 from tests.contract.test_audited_acts import PROGRAM
 from tests.contract.test_storage_open_matches import NOW_MS, end
 from tests.contract.test_storage_servers import create, server
@@ -29,22 +27,15 @@ VOID = RulingRequest(winner=RuledWinner.NONE)
 TEAM1 = RulingRequest(winner=RuledWinner.TEAM1, reason="no-show", by="Eva")
 
 
-class World:
+class World(Parts):
     """One process, and a match that was canceled."""
 
     def __init__(self, db: Database) -> None:
-        self.db = db
-        self.clock = ManualClock(NOW_MS)
-        self.rulings = Rulings(db=db, clock=self.clock, audit=Audit(db=db, clock=self.clock))
+        super().__init__(db, clock=ManualClock(NOW_MS))
 
     async def end_match(self, reason: CancelReason | None = CancelReason.INCOMPLETE_ROSTER) -> None:
         await create(self.db, server())
         await end(self.db, server(), Outcome(at_ms=NOW_MS, reason=reason))
-
-    async def row(self) -> ServerRow:
-        found = await servers.get(self.db, "srv_1")
-        assert found is not None
-        return found
 
     async def rule(self, request: RulingRequest) -> str:
         self.clock.at_ms += 1

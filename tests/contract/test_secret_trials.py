@@ -16,6 +16,7 @@ from matchpod.adapters.fleets.secret_trials import LocalTrials
 from matchpod.ports import Database, FleetUnavailableError, SecretTrials
 from matchpod.service.regions.secret_trials import StoredTrials
 from matchpod.storage import secret_trials
+from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following, order
 from tests.contract.agones_game_servers import SECRET
@@ -30,16 +31,8 @@ REPLICAS = 8
 SENTENCE = "3 game servers in a row rejected the password that follows from the fleet secret"
 
 
-class SetClock:
-    def __init__(self) -> None:
-        self.ms = 1_800_000_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-
-def stored(db: Database, region: str = "eu", clock: SetClock | None = None) -> StoredTrials:
-    return StoredTrials(db, clock or SetClock(), region, new_id=partial(secrets.token_hex, 8))
+def stored(db: Database, region: str = "eu", clock: ManualClock | None = None) -> StoredTrials:
+    return StoredTrials(db, clock or ManualClock(), region, new_id=partial(secrets.token_hex, 8))
 
 
 @pytest.fixture(params=["database", "memory"])
@@ -90,23 +83,23 @@ async def test_a_server_that_accepts_the_secret_frees_all_places_but_those_in_us
 
 @databases.on_both
 async def test_trial_of_a_process_that_died_ends_by_itself(db: Database) -> None:
-    clock = SetClock()
+    clock = ManualClock()
     trials = stored(db, clock=clock)
     dead = [await trials.begin("a", PLACES) for _ in range(PLACES)]
-    clock.ms += secret_trials.TRIAL_MS - 1
+    clock.at_ms += secret_trials.TRIAL_MS - 1
     assert await trials.begin("a", PLACES) is None
-    clock.ms += 1
+    clock.at_ms += 1
     assert await trials.begin("a", PLACES) is not None
     await trials.reject("a", str(dead[0]))  # its place is another trial's
     assert await trials.rejected("a") == 0
 
 
 async def test_secrets_replaced_long_ago_are_forgotten(db: Database) -> None:
-    clock = SetClock()
+    clock = ManualClock()
     trials, elsewhere = stored(db, clock=clock), stored(db, "us", clock)
     for each in (trials, elsewhere):
         await each.reject("old", str(await each.begin("old", PLACES)))
-    clock.ms += secret_trials.KEPT_MS + 1
+    clock.at_ms += secret_trials.KEPT_MS + 1
     await trials.reject("new", str(await trials.begin("new", PLACES)))
     assert (await trials.rejected("old"), await trials.rejected("new"), await elsewhere.rejected("old")) == (0, 1, 1)
 

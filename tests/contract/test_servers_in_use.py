@@ -20,8 +20,8 @@ from matchpod.service.runner.used_slots import UsedSlots
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import World, open_world
 from tests.contract.static_region import FIRST, OURS, SECOND, THEIRS, StaticRegion
+from tests.contract.world import World, open_world
 from tests.vaults import tokens_of
 
 harness = databases.sqlite_harness
@@ -71,7 +71,7 @@ async def test_match_waits_until_another_installation_no_longer_uses_all_servers
         assert row.error == f"{sentence(FIRST)} (the same applies to 1 more)"
         assert await slots.taken(db) == {}
         for asked in (4, 6):
-            world.clock.ahead_ms += HOLD_MS
+            world.clock.at_ms += HOLD_MS
             await world.until(lambda asked=asked: len(region.opened) == asked, "it has asked again")  # type: ignore[misc]
             await world.until_phase(ServerPhase.PENDING, NAME)
         assert [region.servers_at[one].commands for one in (FIRST, SECOND)] == [[LOG_LISTENERS] * 3] * 2
@@ -80,7 +80,7 @@ async def test_match_waits_until_another_installation_no_longer_uses_all_servers
         ]
         assert sorted(warned) == [FIRST, SECOND], "each is reported once"
         region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
-        world.clock.ahead_ms += HOLD_MS
+        world.clock.at_ms += HOLD_MS
         row = await world.until_phase(ServerPhase.RUNNING, NAME)
         assert (row.slot, row.tries, row.error) == (SECOND, 0, None)
         assert set(region.servers_at[FIRST].commands) == {LOG_LISTENERS}
@@ -98,7 +98,7 @@ async def test_repeated_attempt_leaves_a_server_alone_that_another_installation_
         assert before.slot == FIRST
         use_elsewhere(world, FIRST)
         sent = len(server.commands)
-        world.clock.ahead_ms += LEASE_MS
+        world.clock.at_ms += LEASE_MS
         world.start("successor", installation=OURS)
         row = await world.until_phase(ServerPhase.RUNNING, NAME)
         assert row.slot == SECOND
@@ -129,12 +129,12 @@ async def test_match_that_has_waited_longest_gets_the_server_that_became_free(db
             await world.create(name, scenario="no_show", created_at_ms=world.clock.now_ms() + number)
             await world.until_phase(ServerPhase.PENDING, name)
         region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
-        world.clock.ahead_ms += HOLD_MS  # all of them look again
+        world.clock.at_ms += HOLD_MS  # all of them look again
         await world.until(lambda: bool(region.running), "a match has a server")
         assert [*region.running] == [NAME]
         await world.until_phase(ServerPhase.RUNNING, NAME)
         region.servers_at[FIRST].machine.execute(REMOVE_LOG_LISTENERS, "")
-        world.clock.ahead_ms += HOLD_MS
+        world.clock.at_ms += HOLD_MS
         await world.until(lambda: len(region.running) == 2, "another match has the other server")
         assert [*region.running] == [NAME, others[0]]
 

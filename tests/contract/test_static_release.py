@@ -13,8 +13,8 @@ from matchpod.ports import Database
 from matchpod.service.runner.intervals import Intervals
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import World, open_world
 from tests.contract.static_region import FIRST, OURS, THEIRS, StaticRegion
+from tests.contract.world import World, open_world
 
 harness = databases.sqlite_harness
 
@@ -45,7 +45,7 @@ async def test_process_that_is_frozen_while_it_releases_a_server_sends_nothing_t
         await world.cancel(notified=frozen)
         await region.is_frozen.wait()
         frozen.supervisor._is_draining = True  # it acquires no match
-        world.clock.ahead_ms += LEASE_MS
+        world.clock.at_ms += LEASE_MS
         world.start("successor")
         await world.outcome()
         await world.create("srv_2", scenario="no_show")

@@ -15,31 +15,27 @@ import msgspec
 import pytest
 
 import matchpod
-from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.ports import Database
-from matchpod.service.ingest.posts import Ingest, Receipt
-from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.ingest.posts import Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.replay import open_match
-from matchpod.service.regions.regions import Regions
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.snapshots import Snapshot
+from tests.clocks import ManualClock
 from tests.contract import databases, live_database
-from tests.contract.driven_matches import SETTINGS, SPEED, open_world
-from tests.contract.test_remote_matches import create_match, middle, store
+from tests.contract.ended_matches import store
+from tests.contract.parts import Parts
+from tests.contract.test_remote_matches import create_match, middle, save_snapshot
+from tests.contract.world import SETTINGS, SPEED, open_world
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.vaults import VAULT, tokens_of
@@ -120,11 +116,8 @@ async def write_live_match(path: Path) -> Fold:
     db = await SqliteDatabase.open(path)
     await migrate(db, VAULT.seal)
     row = await create_match(db)
-    fold = Fold.begin(row, 1.0)
-    for entry in recorded().entries[: middle()]:
-        fold.apply(entry)
     await store(db, recorded().entries[: middle()])
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    fold = await save_snapshot(db, row)
     await db.close()
     return fold
 
@@ -196,11 +189,7 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
 async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_path: Path) -> None:
     db = await SqliteDatabase.open(live_database.unpack(tmp_path))
     await migrate(db, VAULT.seal)
-    live, turns = LocalMatches(), FoldTurns()
-    ingest = Ingest(
-        db=db, clock=SystemClock(), vault=VAULT, live=live, log_writer=LogWriter(db, live, turns),
-        metrics=Metrics(Registry()), urls=IngestUrls(""), regions=Regions([], db), turns=turns, quota_bytes=None,
-    )  # fmt: skip
+    ingest = Parts(db, clock=ManualClock.of_now()).ingest
     for name in (*live_database.MATCHES, live_database.PLAYED):
         row = await servers.get(db, name)
         assert row is not None
@@ -220,7 +209,7 @@ async def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Pat
     db = await SqliteDatabase.open(live_database.unpack(tmp_path))
     await migrate(db, VAULT.seal)
     async with open_world(db) as world:
-        world.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - world.clock.now_ms() + LEASE_MS
+        world.clock.at_ms = msgspec.convert(published["now_ms"], int) + LEASE_MS
         world.start("new version")
         over = await world.outcome(live_database.PLAYED, is_same_version=False)
         assert over.result is not None

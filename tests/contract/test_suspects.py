@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -28,8 +29,10 @@ from matchpod.storage.snapshots import Snapshot
 from matchpod.storage.unfinished import ALONE, RESUMING
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
-from tests.contract.driven_matches import Process, World, open_world
-from tests.contract.test_remote_matches import create_match, store
+from tests.contract.databases import HookedDatabase
+from tests.contract.ended_matches import store
+from tests.contract.test_remote_matches import create_match
+from tests.contract.world import Process, World
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.mostly_sqlite_harness
@@ -62,6 +65,13 @@ async def resume(db: Database, row: ServerRow, owner: str, *, from_start: bool =
     SharedDatabase.newest = shared
     async with Suspects(shared, turns, owner=owner).resuming(row, 1.0, from_start=from_start):
         return await replay(shared, row, 1.0, turns=turns)
+
+
+async def stored_match(db: Database, entries: int) -> ServerRow:
+    """Store a match with these many entries of its log."""
+    row = await create_match(db)
+    await store(db, recorded().entries[:entries])
+    return row
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, seq: int) -> None:
@@ -168,8 +178,7 @@ async def test_entry_that_takes_seconds_is_set_aside_once_it_was_tried(db: Datab
 async def test_entry_that_kills_every_process_is_found_without_a_folder(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, entries = await create_match(db), recorded().entries
-    await store(db, entries[:60])
+    row = await stored_match(db, 60)
     kill_at(monkeypatch, DEADLY)
     for number in range(1 + MAX_DEATHS):  # the first one dies while it resumes the match, and tries nothing
         assert await set_aside(db) == []
@@ -181,8 +190,7 @@ async def test_entry_that_kills_every_process_is_found_without_a_folder(
 
 
 async def test_deaths_for_other_reasons_cost_no_entry(db: Database) -> None:
-    row, entries = await create_match(db), recorded().entries
-    await store(db, entries[:40])
+    row = await stored_match(db, 40)
     for number in range(MAX_MATCH_DEATHS + 2):
         await die_while_resuming(db, row.id, f"process {number}")
         await resume(db, row, f"next {number}")
@@ -208,29 +216,21 @@ async def test_record_of_a_process_that_lives_is_not_a_death(db: Database) -> No
     assert await unfinished.count_deaths(db, row.id, "me") == ({5: 1}, False), "a death counts once"
 
 
-class LosingAnswers(databases.DelegatingDatabase):
-    """Commits every write, and loses some of the answers."""
+def losing_answers(db: Database, every: int) -> HookedDatabase:
+    """A database that commits every write, and loses some of the answers."""
+    writes = itertools.count(1)
 
-    is_shared = True
-
-    def __init__(self, db: Database, every: int) -> None:
-        super().__init__(db)
-        self._every = every
-        self._writes = 0
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        rows = await super().write(statements)
-        self._writes += 1
-        if self._writes % self._every == 0:
+    async def lose(_: object) -> None:
+        if next(writes) % every == 0:
             raise DatabaseUnavailableError("the answer was lost")
-        return rows
+
+    return HookedDatabase(db, after_write=lose, is_shared=True)
 
 
 @databases.on_both
 async def test_lost_answers_cost_no_entry(db: Database) -> None:
-    row, entries = await create_match(db), recorded().entries
-    await store(db, entries[:40])
-    losing = LosingAnswers(db, every=3)
+    row = await stored_match(db, 40)
+    losing = losing_answers(db, every=3)
     suspects = Suspects(losing, FoldTurns(), owner="me")
     await die_while_resuming(db, row.id, "dead")
     resumed = 0
@@ -250,12 +250,11 @@ async def test_lost_answers_cost_no_entry(db: Database) -> None:
 async def test_death_that_a_file_tells_of_counts_once_however_often_its_answer_is_lost(
     db: Database, tmp_path: Path
 ) -> None:
-    row, entries = await create_match(db), recorded().entries
-    await store(db, entries[:40])
+    row = await stored_match(db, 40)
     path = tmp_path / "1-abc.begun"
     path.touch()
     for _ in range(MAX_DEATHS + 1):  # starts
-        await record_deaths(Suspects(LosingAnswers(db, every=1), FoldTurns(), owner="me"), {path: (row.id, DEADLY)})
+        await record_deaths(Suspects(losing_answers(db, every=1), FoldTurns(), owner="me"), {path: (row.id, DEADLY)})
         assert path.exists(), "it is recorded again at the next start"
     await record_deaths(Suspects(db, FoldTurns(), owner="me"), {path: (row.id, DEADLY)})
     assert not path.exists()
@@ -271,33 +270,23 @@ async def test_file_of_a_process_that_applied_nothing_is_deleted(db: Database, t
     assert not path.exists()
 
 
-class HeldTrial(databases.DelegatingDatabase):
-    """Holds the process when it tries an entry."""
-
-    is_shared = True
-
-    def __init__(self, db: Database, seq: int) -> None:
-        super().__init__(db)
-        self._seq = seq
-        self.is_trying = asyncio.Event()
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        rows = await super().write(statements)
-        if any("INSERT INTO unfinished_entries" in one.sql and one.params["seq"] == self._seq for one in statements):
-            self.is_trying.set()
-            await asyncio.Event().wait()
-        return rows
-
-
 @databases.on_both
 async def test_process_that_stops_during_a_trial_has_not_died_of_it(db: Database) -> None:
-    row, entries = await create_match(db), recorded().entries
-    await store(db, entries[:40])
+    row = await stored_match(db, 40)
     await die_while_resuming(db, row.id, "dead")
+    is_trying = asyncio.Event()
+
+    async def hold(statements: Sequence[Statement]) -> None:
+        tried = [one.params["seq"] for one in statements if "INSERT INTO unfinished_entries" in one.sql]
+        if DEADLY in tried:
+            is_trying.set()
+            await asyncio.Event().wait()
+
+    held = HookedDatabase(db, after_write=hold, is_shared=True)
     for number in range(MAX_DEATHS + 1):
-        held = HeldTrial(db, DEADLY)
+        is_trying.clear()
         stopping = asyncio.create_task(resume(held, row, f"stopped {number}"))
-        await held.is_trying.wait()
+        await is_trying.wait()
         stopping.cancel()
         with pytest.raises(asyncio.CancelledError):
             await stopping
@@ -401,50 +390,49 @@ async def test_match_that_kills_for_ever_without_an_entry_to_set_aside_is_given_
 
 def end_all(world: World) -> None:
     for one in world.processes:
-        one.db.is_dead = True
+        one.db.die()
 
 
 async def kill_processes(world: World, has_died: asyncio.Event, count: int) -> None:
     """Start processes that die, one after the other."""
     for number in range(count):
-        world.clock.ahead_ms += LEASE_MS + 1
+        world.clock.at_ms += LEASE_MS + 1
         dying: Process = world.start(f"dying {number}")
         await world.until(partial(asyncio.Event.is_set, has_died), f"process {number} has died")
         has_died.clear()
         await dying.kill()
         await world.db.write([Statement("DELETE FROM heartbeats")])  # that of a dead process is soon too old
-    world.clock.ahead_ms += LEASE_MS + 1
+    world.clock.at_ms += LEASE_MS + 1
 
 
 @databases.on_both
 async def test_match_survives_an_entry_that_kills_every_process_that_resumes_it_and_others_lose_nothing(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a data folder that outlives the processes, as in containers."""
     names = ("srv_1", "srv_2", "srv_3")
-    async with open_world(db) as world:
-        process = world.start()
-        for number, name in enumerate(names):
-            await world.create(name, seed=5 + number)
-        for name in names:
-            await world.until_live(name)
-        world.region.is_paused = True
-        await process.kill()
-        seq, has_died = await raw_log.newest_seq(db, "srv_1"), asyncio.Event()
-        apply = Fold.apply
+    process = world.start()
+    for number, name in enumerate(names):
+        await world.create(name, seed=5 + number)
+    for name in names:
+        await world.until_live(name)
+    world.region.is_paused = True
+    await process.kill()
+    seq, has_died = await raw_log.newest_seq(db, "srv_1"), asyncio.Event()
+    apply = Fold.apply
 
-        def apply_or_die(fold: Fold, entry: RawEntry) -> object:
-            if entry.server_id == "srv_1" and entry.seq == seq and entry.kind != EntryKind.SET_ASIDE:
-                has_died.set()
-                end_all(world)
-                raise KilledError
-            return apply(fold, entry)
+    def apply_or_die(fold: Fold, entry: RawEntry) -> object:
+        if entry.server_id == "srv_1" and entry.seq == seq and entry.kind != EntryKind.SET_ASIDE:
+            has_died.set()
+            end_all(world)
+            raise KilledError
+        return apply(fold, entry)
 
-        monkeypatch.setattr(Fold, "apply", apply_or_die)
-        await kill_processes(world, has_died, 1 + MAX_DEATHS)
-        world.region.is_paused = False
-        world.start("last")
-        outcomes = {name: await world.outcome(name) for name in names}
+    monkeypatch.setattr(Fold, "apply", apply_or_die)
+    await kill_processes(world, has_died, 1 + MAX_DEATHS)
+    world.region.is_paused = False
+    world.start("last")
+    outcomes = {name: await world.outcome(name) for name in names}
     assert {outcome.kind for outcome in outcomes.values()} == {"match_over"}
     assert await set_aside(db) == [seq]
     for name in names[1:]:
@@ -453,28 +441,25 @@ async def test_match_survives_an_entry_that_kills_every_process_that_resumes_it_
 
 
 async def test_match_whose_deadline_kills_every_process_ends_as_failed(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_world(db) as world:
-        process = world.start()
-        await world.create(scenario="no_show")
-        await world.until_driven()
-        await process.kill()
-        await db.write(
-            raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=world.clock.now_ms(), headers=b"{}", body=b"")
-        )
-        has_died, apply = asyncio.Event(), Fold.apply
+    process = await world.driven_match(scenario="no_show")
+    await process.kill()
+    await db.write(
+        raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=world.clock.now_ms(), headers=b"{}", body=b"")
+    )
+    has_died, apply = asyncio.Event(), Fold.apply
 
-        def apply_or_die(fold: Fold, entry: RawEntry) -> object:
-            if entry.kind == EntryKind.OBSERVED:
-                has_died.set()
-                end_all(world)
-                raise KilledError
-            return apply(fold, entry)
+    def apply_or_die(fold: Fold, entry: RawEntry) -> object:
+        if entry.kind == EntryKind.OBSERVED:
+            has_died.set()
+            end_all(world)
+            raise KilledError
+        return apply(fold, entry)
 
-        monkeypatch.setattr(Fold, "apply", apply_or_die)
-        await kill_processes(world, has_died, 1 + MAX_MATCH_DEATHS)
-        world.start("last")
-        row = await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=500)
+    monkeypatch.setattr(Fold, "apply", apply_or_die)
+    await kill_processes(world, has_died, 1 + MAX_MATCH_DEATHS)
+    world.start("last")
+    row = await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=500)
     assert (row.reason, row.failure) == (CancelReason.SERVER_FAILED, Failure.SERVICE_ERROR)
     assert await counts(db) == {}, "nothing is kept of a match that has ended"

@@ -17,7 +17,7 @@ from matchpod.service.runner.sweep import Sweeper
 from matchpod.storage import region_checks, slots
 from matchpod.storage.region_checks import STALE_MS, CheckRow
 from tests.contract import databases
-from tests.contract.driven_matches import ORPHAN_ORDER, Process, World, open_world
+from tests.contract.world import ORPHAN_ORDER, Process, World, open_world
 
 harness = databases.sqlite_harness
 
@@ -40,7 +40,7 @@ async def stopped_process(world: World) -> Process:
 async def sweep_twice(world: World, sweeper: Sweeper) -> None:
     """Sweep, and again minutes later."""
     await sweeper.sweep()
-    world.clock.ahead_ms += UNKNOWN_MS
+    world.clock.at_ms += UNKNOWN_MS
     await sweeper.sweep()
 
 
@@ -129,7 +129,7 @@ async def test_server_of_a_check_is_released_once_no_process_works_on_it(db: Dat
         sweeper = Sweeper(process.deps)
         await sweeper.sweep()
         assert (world.region.releases, await slots.taken(db)) == ([], {"eu": {"a": check.id}})
-        world.clock.ahead_ms += STALE_MS + 1
+        world.clock.at_ms += STALE_MS + 1
         await sweeper.sweep()
         assert (world.region.releases, await slots.taken(db)) == ([check.id], {})
 

@@ -13,9 +13,9 @@ from matchpod.storage import resting_slots, servers, slots, waiting_matches
 from matchpod.storage.resting_slots import REST_MS, RestingSlot
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
-from tests.contract.driven_matches import open_world
 from tests.contract.test_fleet_without_slots import open_cluster
 from tests.contract.test_storage_servers import create, server
+from tests.contract.world import open_world
 
 harness = databases.harness
 

@@ -29,9 +29,9 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow
 from tests.contract import databases
 from tests.contract.callback_world import BEGAN_MS, running
 from tests.contract.databases import Replicas
-from tests.contract.driven_matches import CrashableDatabase
 from tests.contract.test_storage_servers import server
 from tests.contract.webhook_world import URL, World, principal
+from tests.contract.world import CrashableDatabase
 from tests.waiting import until
 
 harness = databases.mostly_sqlite_harness
@@ -177,7 +177,7 @@ async def test_an_event_whose_body_cannot_be_read_during_an_outage_is_read_again
         if "FROM maps" in sql:
             raise DatabaseUnavailableError("gone")
 
-    broken.before_read = broken.before_read_one = fail
+    broken.before_read = fail
     with pytest.raises(UnavailableError):
         await world.feed(db=broken).feed()
     assert await positions(world) == [("org_1", 0)]

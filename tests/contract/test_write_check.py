@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -18,14 +17,14 @@ from matchpod.core.errors import UnavailableError
 from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
-from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
+from matchpod.service.ingest.posts import RawHeaders, Receipt
 from matchpod.storage.database_checks import check_write
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
 from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.driven_matches import World, callback_fields, open_world, play_undisturbed
-from tests.contract.test_matches import World as Callers
+from tests.contract.test_matches import Callers
+from tests.contract.world import Between, callback_fields, open_world, play_undisturbed
 from tests.operations import new_readiness
 from tests.vaults import VAULT
 
@@ -120,28 +119,23 @@ async def test_process_with_a_read_only_postgresql_is_not_ready(postgres_url: st
     await standby.close()
 
 
-class _ObservedIngest:
+class _ObservedIngest(Between):
     """Counts the log posts that were not stored. Reports wait instead: a plugin would not repeat them."""
 
-    def __init__(self, ingest: Ingest) -> None:
-        self._store_log = ingest.store_log
-        self._store_report = ingest.store_report
-        self._store_shots = ingest.store_shots
-        self.match_file = ingest.match_file
-        self.rejected = 0
+    rejected = 0
 
     async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         try:
-            return await self._store_log(token, headers, body)
+            return await super().store_log(token, headers, body)
         except UnavailableError:
             self.rejected += 1
             raise
 
     async def store_report(self, token: str | None, body: bytes) -> Receipt:
-        return await _until_stored(partial(self._store_report, token, body))
+        return await _until_stored(partial(super().store_report, token, body))
 
     async def store_shots(self, token: str | None, body: bytes) -> Receipt:
-        return await _until_stored(partial(self._store_shots, token, body))
+        return await _until_stored(partial(super().store_shots, token, body))
 
 
 async def _until_stored(store: Callable[[], Awaitable[Receipt]]) -> Receipt:
@@ -152,20 +146,12 @@ async def _until_stored(store: Callable[[], Awaitable[Receipt]]) -> Receipt:
             await asyncio.sleep(0.05)
 
 
-def observe_ingest(world: World, base: str) -> _ObservedIngest:
-    ingest = world.region.ingest_at(base)
-    assert ingest is not None
-    observed = _ObservedIngest(ingest)
-    world.region.add_ingest(base, cast(Ingest, observed))
-    return observed
-
-
 async def test_match_continues_without_loss_when_a_full_disk_has_space_again(tmp_path: Path) -> None:
     async with open_sqlite(tmp_path) as db:
         expected = await play_undisturbed(db, seed=5)
         async with open_world(db) as world:
             process = world.start()
-            observed = observe_ingest(world, process.base)
+            observed = _ObservedIngest(process)
             await world.create(seed=5, cvars=[LOCKSTEP])
             await world.until_live()
             await fill_up(db)

@@ -26,26 +26,17 @@ from matchpod.core.views.organization_event_shapes import (
 from matchpod.core.views.result_shapes import AntiCheatEntry
 from matchpod.core.views.timeline_items import PausedItem
 from matchpod.ports import Database
-from matchpod.service.access.audit import Audit
 from matchpod.service.access.webhook_signature import verify
-from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.callbacks.queue_dispatcher import DispatchLimits
 from matchpod.service.identity.principals import Principal, Role, Scope
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.reading.history import History
-from matchpod.service.regions.regions import Regions
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
 from matchpod.service.webhooks.bodies import Bodies
 from matchpod.service.webhooks.dispatcher import PER_WEBHOOK, WebhookDispatcher
 from matchpod.service.webhooks.feed import MAX_WAITING, EventFeed
-from matchpod.service.webhooks.management import Webhooks
 from matchpod.service.webhooks.views import CreatedWebhook, DeliveryDetail, DeliveryItem
 from matchpod.storage import organization_events
 from tests.clocks import ManualClock
 from tests.contract.callback_world import BEGAN_MS, Receivers
+from tests.contract.parts import Parts
 from tests.contract.test_storage_open_matches import end
 from tests.contract.test_storage_servers import create, server
 from tests.vaults import VAULT
@@ -59,28 +50,21 @@ def principal(org_id: str = "org_1") -> Principal:
     return Principal(org_id=org_id, key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
 
 
-class World:
+class World(Parts):
     """Processes that share a database with webhooks."""
 
     def __init__(self, db: Database, *, max_webhooks: int = 3) -> None:
-        self.db = db
-        self.clock = ManualClock(BEGAN_MS)
+        without_private = {"callback_private": None, "public_url": "https://play.example"}
+        super().__init__(db, clock=ManualClock(BEGAN_MS), settings={"max_webhooks": max_webhooks, **without_private})
         self.receivers = Receivers()
-        self.metrics = Metrics(Registry())
-        self.private = PrivateCallbacks(db=db, by_settings=False, is_explicit=False)
-        self.live = LocalMatches()
-        self.webhooks = Webhooks(
-            db=db, clock=self.clock, vault=VAULT, audit=Audit(db=db, clock=self.clock),
-            private_callbacks=self.private, max_webhooks=max_webhooks,
-        )  # fmt: skip
+        self.private = self.services.private_callbacks
+        self.webhooks = self.services.webhooks
         self._numbers = itertools.count(1)
 
     def feed(self, owner: str = "me", db: Database | None = None, *, max_waiting: int = MAX_WAITING) -> EventFeed:
-        db = db or self.db
-        remote = RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
-        history = History(db=db, live=self.live, remote=remote)
+        bodies = Bodies(db=db or self.db, history=self.history if db is None else Parts(db).history)
         return EventFeed(
-            db=db, clock=self.clock, bodies=Bodies(db=db, history=history), metrics=self.metrics, owner=owner,
+            db=db or self.db, clock=self.clock, bodies=bodies, metrics=self.metrics, owner=owner,
             wake=lambda: None, max_waiting=max_waiting,
         )  # fmt: skip
 

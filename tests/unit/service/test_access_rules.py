@@ -14,6 +14,7 @@ from matchpod.ports import Row, Statement, Value
 from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.identity.principals import Principal, Role, Scope
+from tests.clocks import ManualClock
 
 KEY = "mk_live_" + "aB3_-" * 8 + "xyz"
 BOTH = frozenset(Scope)
@@ -47,11 +48,6 @@ class EmptyDatabase(NoDatabase):
         return []
 
 
-class StoppedClock:
-    def now_ms(self) -> int:
-        return 0
-
-
 class OpenVault:
     def seal(self, secret: str) -> bytes:
         return secret.encode()
@@ -64,7 +60,7 @@ class OpenVault:
 
 
 def access(db: NoDatabase | None = None) -> Access:
-    return Access(db=db or NoDatabase(), clock=StoppedClock(), vault=OpenVault())
+    return Access(db=db or NoDatabase(), clock=ManualClock(0), vault=OpenVault())
 
 
 def rejection(header: str | None, db: NoDatabase | None = None) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from time import monotonic, time
-from typing import Any
+from time import monotonic
+from typing import Any, cast
 
 import msgspec
 
@@ -20,30 +19,24 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DatabaseUnavailableError, Row, ServerOrder, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError, Row, ServerOrder, Statement
 from matchpod.service.end_match import end_match
 from matchpod.service.history.rows import initial_history
-from matchpod.service.ingest.posts import Ingest
-from matchpod.service.ingest.urls import IngestUrls
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.held_answers import hold_s
-from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.regions.regions import Region, Regions
-from matchpod.service.runner.deps import Deps
-from matchpod.service.runner.supervisor import Supervisor
-from matchpod.service.streams.map_streams import Streams
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
-from matchpod.storage import outbox, servers, slots, snapshots
+from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
+from matchpod.service.match_log.live import LocalMatch
+from matchpod.service.regions.regions import Region
+from matchpod.service.runner.intervals import Intervals
+from matchpod.storage import outbox, raw_log, servers, slots, snapshots
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import LEASE_MS, ServerRow
+from tests.clocks import ManualClock
+from tests.contract.databases import HookedDatabase
 from tests.contract.history_checks import assert_final_history
 from tests.contract.match_histories import insert_counted
+from tests.contract.parts import Parts
 from tests.contract.simulated_region import SimulatedRegion
 from tests.server_rows import server_row
-from tests.vaults import VAULT, stored_tokens
+from tests.vaults import VAULT, stored_tokens, tokens_of
 
 SPEED = 2.0
 """Speed of the region: players have two and a half minutes to join, a failed server is replaced after seconds."""
@@ -64,70 +57,35 @@ ORPHAN_ORDER = ServerOrder(
 )
 
 
-class ShiftedClock:
-    """The system time plus an offset."""
-
-    def __init__(self) -> None:
-        self.ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return round(time() * 1000) + self.ahead_ms
-
-
-async def _do_nothing(_: object) -> None:
-    pass
-
-
-class CrashableDatabase:
+class CrashableDatabase(HookedDatabase):
     """The database of one process; unavailable once the process is dead."""
 
-    is_shared = True
-    """True even on SQLite: the processes of a test take over matches from each other."""
-
     def __init__(self, db: Database) -> None:
-        self._db = db
-        self.is_postgres = db.is_postgres
-        self.is_dead = False
+        # Shared even on SQLite: the processes of a test take over matches from each other.
+        super().__init__(db, is_shared=True)
         self.crashes_before = ""
         """The process dies before it writes a statement with this text, or with this value."""
         self.crashes_after = ""
         """The process dies after it wrote such a statement, before the write returns."""
-        self.before_read: Callable[[str], Awaitable[None]] = _do_nothing
-        self.before_read_one: Callable[[str], Awaitable[None]] = _do_nothing
-        self.before_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
-        """Called first; may wait or raise an error."""
-        self.after_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
-        """Called when a write is committed, before it returns."""
 
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        await self.before_read(sql)
-        self._check_alive()
-        return await self._db.read(sql, params)
+    @property
+    def is_dead(self) -> bool:
+        return self.error is not None
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        await self.before_read_one(sql)
-        self._check_alive()
-        return await self._db.read_one(sql, params)
+    def die(self) -> None:
+        self.error = DatabaseUnavailableError("this process is dead")
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        await self.before_write(statements)
-        self.is_dead = self.is_dead or _contains(statements, self.crashes_before)
-        self._check_alive()
-        rows = await self._db.write(statements)
-        await self.after_write(statements)
-        self.is_dead = self.is_dead or _contains(statements, self.crashes_after)
-        self._check_alive()
+        if _contains(statements, self.crashes_before):
+            self.die()
+        rows = await super().write(statements)
+        if _contains(statements, self.crashes_after):
+            self.die()
+        self.check()
         return rows
-
-    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        await self._db.listen(channel, on_announced)
 
     async def close(self) -> None:
         pass
-
-    def _check_alive(self) -> None:
-        if self.is_dead:
-            raise DatabaseUnavailableError("this process is dead")
 
 
 def _contains(statements: Sequence[Statement], text: str) -> bool:
@@ -138,8 +96,10 @@ def _contains(statements: Sequence[Statement], text: str) -> bool:
     )
 
 
-class Process:
-    """One process of the service: its supervisor and its ingest."""
+class Process(Parts):
+    """One process of the service whose supervisor runs: it drives matches."""
+
+    db: CrashableDatabase
 
     def __init__(
         self,
@@ -147,52 +107,24 @@ class Process:
         region: SimulatedRegion,
         *,
         name: str,
-        clock: ShiftedClock,
         speed: float = SPEED,
-        quota_bytes: int | None = None,
-        distance_of: Callable[[int], float] = hold_s,
-        **changed: object,
+        **given: Any,
     ) -> None:
+        """`given` are arguments and dependencies that are not as usual."""
         self.base = f"http://{name}.example"
-        self.db = CrashableDatabase(db)
+        crashable = CrashableDatabase(db)
         self.region = region
-        self.live = LocalMatches()
         self.matches_ended = 0
-        metrics = Metrics(Registry())
-        regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
-        turns = FoldTurns()
-        # Servers of this region post to a URL of their own.
-        urls = IngestUrls("http://other.example", {"eu": self.base}, demo_base="http://uploads.example")
-        deps = Deps(
-            db=self.db,
-            clock=clock,
-            vault=VAULT,
-            regions=Regions(regions, self.db),
-            live=self.live,
-            log_writer=LogWriter(self.db, self.live, turns, distance_of=distance_of),
-            streams=Streams(db=self.db, live=self.live, metrics=metrics),
+        super().__init__(
+            crashable,
+            name=name,
+            regions=[Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)],
             consoles=region,
-            turns=turns,
-            suspects=Suspects(self.db, turns, owner=name),
-            metrics=metrics,
-            ingest=urls,
-            pending_ms=PENDING_MS,
-            random_bytes=secrets.token_bytes,
+            base="http://other.example",
+            log_urls={"eu": self.base},  # servers of this region post to a URL of their own
+            demo_base="http://uploads.example",
             on_match_ended=self._count,
-        )
-        self.deps = msgspec.structs.replace(deps, **changed)
-        self.supervisor = Supervisor(self.deps, owner=name)
-        self.ingest = Ingest(
-            db=self.db,
-            clock=clock,
-            vault=VAULT,
-            live=self.live,
-            log_writer=self.deps.log_writer,
-            metrics=metrics,
-            urls=urls,
-            regions=self.deps.regions,
-            turns=self.deps.turns,
-            quota_bytes=quota_bytes,
+            **given,
         )
         region.add_ingest(self.base, self.ingest)
         self._task = asyncio.create_task(self.supervisor.run())
@@ -206,13 +138,68 @@ class Process:
 
     async def kill(self) -> None:
         """Stop as with kill -9: without further reads and writes."""
-        self.db.is_dead = True
+        self.db.die()
         self.region.remove_ingest(self.base)
         await self.end()
 
     async def end(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Between:
+    """Stands between the servers of a process and its ingest, which it passes everything to unless a test overrides it.
+
+    Log posts are awaited: none is taken without a task.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.ingest = process.ingest
+        process.region.add_ingest(process.base, cast(Ingest, self))
+
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
+        return await self.ingest.store_log(token, headers, body)
+
+    async def store_report(self, token: str | None, body: bytes) -> Receipt:
+        return await self.ingest.store_report(token, body)
+
+    async def store_shots(self, token: str | None, body: bytes) -> Receipt:
+        return await self.ingest.store_shots(token, body)
+
+    async def match_file(self, token: str | None) -> bytes | None:
+        return await self.ingest.match_file(token)
+
+
+async def create_match(
+    db: Database,
+    name: str = "srv_1",
+    *,
+    now_ms: int,
+    seed: int = 5,
+    scenario: str = "full_match",
+    game: GameSettings = SETTINGS,
+    cvars: Sequence[CvarSetting] = (),
+    **fields: object,
+) -> None:
+    """Store a new match for a simulated server; `fields` are those of its row."""
+    simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", scenario))
+    settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
+    row = server_row(
+        name,
+        game_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+        phase=ServerPhase.ALLOCATING,
+        status=ServerStatus.ALLOCATING,
+        settings=msgspec.json.encode(settings),
+        callback_url="https://example.com/",
+        rcon_password=VAULT.seal(f"secret of {name}"),
+        **stored_tokens(f"{name:x<43}", f"{name:y<43}"),
+        created_at_ms=now_ms,
+        next_at_ms=now_ms,
+    )
+    row = msgspec.structs.replace(row, **fields)
+    statements = insert_counted(initial_history(row, settings, "Europe"))
+    await servers.create(db, row, idempotency=None, also=statements)
 
 
 Condition = Callable[[], bool | Awaitable[bool]]
@@ -224,61 +211,49 @@ class World:
     def __init__(self, db: Database, region: SimulatedRegion, speed: float = SPEED) -> None:
         self.db = db
         self.speed = speed
-        self.clock = ShiftedClock()
+        self.clock = ManualClock.of_now()
         self.region = region
         self.quota_bytes: int | None = None
         """What a server of a match may store, for processes that are started from now on."""
-        self.distance_of: Callable[[int], float] = hold_s
-        """How long they hold answers to a server, by their number of matches."""
+        self.distance_of: Callable[[int], float] | None = None
+        """How long they hold answers to a server, by their number of matches; None for the usual time."""
         self.processes: list[Process] = []
 
     def start(self, name: str = "one", **changed: object) -> Process:
-        """Start a process; `changed` are dependencies that are not as usual, such as `intervals`."""
-        process = Process(
-            self.db,
-            self.region,
-            name=name,
-            clock=self.clock,
-            speed=self.speed,
-            quota_bytes=self.quota_bytes,
-            distance_of=self.distance_of,
-            **changed,
-        )
+        """Start a process; `changed` is what is not as usual, such as `intervals`."""
+        given = {"clock": self.clock, "quota_bytes": self.quota_bytes, "distance_of": self.distance_of, **changed}
+        process = Process(self.db, self.region, name=name, speed=self.speed, **given)
         self.processes.append(process)
         return process
 
-    async def create(
-        self,
-        name: str = "srv_1",
-        *,
-        seed: int = 5,
-        scenario: str = "full_match",
-        game: GameSettings = SETTINGS,
-        cvars: Sequence[CvarSetting] = (),
-        notified: Process | None = None,
-        **fields: object,
-    ) -> None:
-        """Create a match. All processes learn of it at once, or only the one that is `notified`."""
-        simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", scenario))
-        settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
-        now_ms = self.clock.now_ms()
-        row = server_row(
-            name,
-            game_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
-            phase=ServerPhase.ALLOCATING,
-            status=ServerStatus.ALLOCATING,
-            settings=msgspec.json.encode(settings),
-            callback_url="https://example.com/",
-            rcon_password=VAULT.seal(f"secret of {name}"),
-            **stored_tokens(f"{name:x<43}", f"{name:y<43}"),
-            created_at_ms=now_ms,
-            next_at_ms=now_ms,
-        )
-        row = msgspec.structs.replace(row, **fields)
-        statements = insert_counted(initial_history(row, settings, "Europe"))
-        await servers.create(self.db, row, idempotency=None, also=statements)
+    async def create(self, name: str = "srv_1", *, notified: Process | None = None, **fields: Any) -> None:
+        """Create a match, as `create_match` does. All processes learn of it at once, or only the one `notified`."""
+        await create_match(self.db, name, now_ms=self.clock.now_ms(), **fields)
         for process in self.processes if notified is None else (notified,):
             process.supervisor.notify(name)
+
+    async def running_match(self, name: str = "one", **given: Any) -> Process:
+        """Start a process and create a match; return the process once the server of the match runs."""
+        process = await self._begin(name, **given)
+        await self.until_phase(ServerPhase.RUNNING)
+        return process
+
+    async def driven_match(self, name: str = "one", **given: Any) -> Process:
+        """As `running_match`; return the process once it drives the match."""
+        process = await self._begin(name, **given)
+        await self.until_driven()
+        return process
+
+    async def live_match(self, name: str = "one", **given: Any) -> Process:
+        """As `running_match`; return the process once a round is decided."""
+        process = await self._begin(name, **given)
+        await self.until_live()
+        return process
+
+    async def _begin(self, name: str, *, intervals: Intervals | None = None, **fields: Any) -> Process:
+        process = self.start(name, intervals=intervals or Intervals())
+        await self.create(**fields)
+        return process
 
     async def row(self, name: str = "srv_1") -> ServerRow:
         row = await servers.get(self.db, name)
@@ -291,7 +266,7 @@ class World:
         while not (await found if isinstance(found := condition(), Awaitable) else found):
             assert monotonic() < deadline, f"not within {within_s:g} s: {what}\n{await self.describe()}"
             await asyncio.sleep(0.02)
-            self.clock.ahead_ms += step_ms
+            self.clock.at_ms += step_ms
 
     async def describe(self) -> str:
         """Describe all matches, for the message of a failed test."""
@@ -343,6 +318,21 @@ class World:
         assert match is not None
         return match
 
+    async def until_applied(self, name: str = "srv_1") -> LocalMatch:
+        """Wait until the newest process has applied all entries of the match."""
+        live = await self.until_driven(name)
+
+        async def is_applied() -> bool:
+            return live.seq == await raw_log.newest_seq(self.db, name) > 0
+
+        await self.until(is_applied, f"all entries of {name} are applied")
+        return live
+
+    async def post(self, body: bytes, name: str = "srv_1") -> None:
+        """Post to the newest process, as the server of the match does."""
+        token = tokens_of(await self.row(name)).log
+        assert await self.processes[-1].ingest.store_log(token, (), body) is Receipt.STORED
+
     async def until_live(self, name: str = "srv_1") -> None:
         """Wait until a round of the match is decided."""
 
@@ -373,7 +363,7 @@ class World:
     async def replace(self, dead: Process, name: str = "successor", **changed: object) -> Process:
         """Kill a process, let its leases expire, and start another one."""
         await dead.kill()
-        self.clock.ahead_ms += LEASE_MS
+        self.clock.at_ms += LEASE_MS
         return self.start(name, **changed)
 
     async def cancel(self, name: str = "srv_1", *, notified: Process | None = None) -> None:
