@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import matchpod.__main__
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("matchpod.cli", "matchpod.app")
+PACKAGES = ("matchpod.cli", "matchpod.app", "cs2_simulator")
 MAX_REQUEST = 200_000
 END_S = 60.0
 
@@ -88,6 +88,9 @@ class ForkedProcess:
         self.send_signal(signal.SIGTERM)
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
+
+
 def start(
     arguments: Sequence[str],
     *,
@@ -97,7 +100,7 @@ def start(
     stderr: Any,
     prefix: Sequence[str] = (),
     is_imported: bool = True,
-) -> subprocess.Popen[bytes] | ForkedProcess:
+) -> Process:
     """Start a command of Matchpod, whose output goes to these files.
 
     It is a program of its own if `prefix` runs it, or if it is another version.
@@ -172,7 +175,8 @@ def main(listener: socket.socket) -> None:
     """Import everything, and fork a process for each connection until standard input ends."""
     for package in PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            importlib.import_module(module.name)
+            if not module.name.endswith("__main__"):  # which runs it
+                importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
     _serve(listener)

@@ -34,7 +34,6 @@ def key(service: ConsoleService) -> NewKey:
 
 
 def log_in(pages: Pages, key: NewKey, path: str) -> Page:
-    """Open a page in a browser of its own, with a key of its own."""
     page = pages.open(path, who=None)
     enter_key(page, key.text)
     page.wait_for_url(f"**{path}")
@@ -46,7 +45,6 @@ def banner(page: Page) -> str:
 
 
 def open_overlay(pages: Pages, service: ConsoleService, base_url: str) -> Page:
-    """Open the overlay of a match."""
     page = pages.open(f"/console/matches/{service.hostile[0]}")
     page.locator("summary", has_text="Overlay for OBS").click()
     page.get_by_role("button", name="Create the link").click()

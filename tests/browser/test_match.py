@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import chromium
 from tests.browser.conftest import Pages
 from tests.browser.console_service import ConsoleService
-from tests.browser.test_wall import MATCH_MS, NOTICE, is_marked, mark
+from tests.browser.test_wall import MATCH_MS, is_marked, mark
 
 PHONE = {"width": 390, "height": 844}
 
@@ -44,7 +44,6 @@ def test_match_is_followed_to_its_result_and_callback(pages: Pages, service: Con
 
 
 def check_result_page(pages: Pages, path: str) -> None:
-    """Check the page with all charts open."""
     for options in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}):
         page = pages.open(path, bypass_csp=True, **options)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
@@ -85,19 +84,3 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     expect(overlay.locator("#board")).to_be_hidden()
     overlay.reload()
     expect(overlay.get_by_role("alert")).to_contain_text("does not exist, or its links were ended")
-
-
-@pytest.mark.soak
-def test_newcomer_creates_a_match_and_sees_its_result(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open(service.new_link(), who=None)
-    page.get_by_role("button", name="Open the console").click()
-    page.get_by_role("link", name="Create", exact=True).click()
-    page.get_by_text("More settings").click()
-    page.get_by_label("Console variables").fill("mp_maxrounds 4\nsim_speed 100")
-    page.get_by_label("Callback URL").fill("http://127.0.0.1:9/")
-    page.get_by_role("button", name="Create the match").click()
-    page.wait_for_url("**/console/matches/srv_*")
-    expect(page.get_by_role("status")).to_contain_text("The match was created.")
-    expect(page.locator(".board").first).to_be_visible(timeout=MATCH_MS)
-    expect(page.get_by_role("link", name="Callback match over")).to_be_visible()
-    assert NOTICE not in page.inner_text("main")

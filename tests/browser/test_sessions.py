@@ -6,11 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from matchpod.service.access.console_sessions import IDLE_MS
-from tests.browser.conftest import MEMBER, OWNER, Pages, path_of
+from tests.browser.conftest import OWNER, Pages, path_of
 from tests.browser.console_service import ConsoleService
 
 
@@ -32,15 +31,6 @@ def test_log_in_by_key_and_log_out(pages: Pages, keys: Mapping[str, str]) -> Non
     expect(page.get_by_text("You are logged out.")).to_be_visible()
     page.goto("/console")
     assert path_of(page) == "/console/login"
-
-
-@pytest.mark.soak
-def test_members_are_offered_nothing_that_they_may_not_do(pages: Pages) -> None:
-    menu = pages.open(who=MEMBER).get_by_role("navigation", name="Pages")
-    expect(menu.get_by_role("link", name="Matches")).to_be_visible()
-    expect(menu.get_by_role("link", name="Create")).to_have_count(0)
-    owners = pages.open(who=OWNER)
-    expect(owners.get_by_role("navigation", name="Pages").get_by_role("link", name="Create")).to_be_visible()
 
 
 def test_page_notices_by_itself_that_its_session_was_not_used(pages: Pages, service: ConsoleService) -> None:

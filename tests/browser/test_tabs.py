@@ -25,7 +25,6 @@ WITHOUT_SHARED_WORKER = "delete window.SharedWorker"
 
 
 def open_streams(service: ConsoleService) -> int:
-    """Return the number of open streams of the service."""
     found = re.search(rb"^matchpod_streams (\d+)", service.running.call("GET", "/metrics").raw, re.MULTILINE)
     assert found is not None
     return int(found[1])
@@ -117,19 +116,6 @@ def test_hidden_tabs_have_no_stream_and_catch_up(pages: Pages, service: ConsoleS
     first.close()
     second.close()
     wait_for_streams(service, 0)
-
-
-@pytest.mark.soak
-def test_feed_of_a_tab_that_comes_back_has_each_line_once(pages: Pages, service: ConsoleService) -> None:
-    first = pages.open(f"/console/matches/{service.hostile[0]}")
-    second = pages.open_tab(first, f"/console/matches/{service.hostile[0]}")
-    expect(first.locator("#feed li").first).to_be_visible()
-    first.evaluate(SET_VISIBLE, "hidden")
-    service.post_log(service.hostile[0], *lines_of_chat("once"))
-    expect(second.get_by_text("once", exact=True)).to_have_count(1)
-    first.evaluate(SET_VISIBLE, "visible")
-    expect(first.get_by_text("once", exact=True)).to_have_count(1)
-    assert first.locator("#feed li").count() == second.locator("#feed li").count()
 
 
 @pytest.mark.soak

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Pages
@@ -32,27 +31,6 @@ def order(page: Page) -> list[str]:
     """Return the ids of all matches."""
     ids: list[str] = page.locator("#cards > [data-text]").evaluate_all("(all) => all.map((one) => one.id)")
     return ids
-
-
-@pytest.mark.soak
-def test_match_appears_plays_and_ends_without_a_reload(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open("/console?view=cards")
-    mark(page)
-    server_id = service.create_match("quarter-final 3")
-    shown = page.locator(f"#card-{server_id}")
-    expect(shown).to_be_visible()
-    expect(shown.get_by_role("link", name="quarter-final 3")).to_be_visible()
-    expect(shown.get_by_text("sandbox", exact=True).last).to_be_visible()
-    expect(shown.locator(".phase")).to_contain_text("round", timeout=MATCH_MS)
-    expect(shown.locator("dd").first).not_to_have_text("–", timeout=MATCH_MS)
-    page.wait_for_function(
-        "(id) => [...document.querySelectorAll(`#card-${id} dd`)].some((one) => Number(one.textContent) > 0)",
-        arg=server_id,
-        timeout=MATCH_MS,
-    )
-    assert shown.locator(".side").all_text_contents() in (["CT", "T"], ["T", "CT"])
-    expect(shown).to_have_class(re.compile("ended finished"), timeout=MATCH_MS)
-    assert is_marked(page)
 
 
 def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: ConsoleService) -> None:

@@ -6,11 +6,13 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
+
+from tests import imported_service
 
 SIMULATE = (sys.executable, "-m", "matchpod", "simulate")
 PASSWORD = "sesame"
@@ -27,9 +29,12 @@ class SimulatorProcess:
 
     def __enter__(self) -> SimulatorProcess:
         own_args = ["-port", "0", "+rcon_password", PASSWORD, "--speed", str(SPEED), "--quiet"]
-        self.process = subprocess.Popen([*SIMULATE, *own_args, *self._args], stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        found = re.search(r":([0-9]+) ", self.process.stdout.readline())
+        reading, writing = os.pipe()
+        self._output = open(reading, encoding="utf-8")
+        command = ["simulate", *own_args, *self._args]
+        self.process = imported_service.start(command, env=os.environ, cwd=Path.cwd(), stdout=writing, stderr=2)
+        os.close(writing)
+        found = re.search(r":([0-9]+) ", self._output.readline())
         assert found is not None
         self.port = int(found[1])
         return self
@@ -45,10 +50,9 @@ class SimulatorProcess:
 
     def kill(self) -> None:
         """Kill the process, even if it is frozen or has ended."""
-        assert self.process.stdout is not None
         self.process.kill()
         self.process.wait(TIMEOUT_S)
-        self.process.stdout.close()
+        self._output.close()
 
     def freeze(self) -> None:
         """Stop the process: its sockets stay open, but do not answer."""

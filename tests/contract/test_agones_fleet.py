@@ -194,18 +194,6 @@ async def cancel(task: asyncio.Task[GameServer | None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_server_of_a_call_that_succeeds_after_another_one_is_deleted(cluster: AgonesCluster) -> None:
-    cluster.api.faults[ALLOCATE] = [Fault.LATE]
-    cluster.api.late_s = 3_600.0
-    fleet = cluster.create(settle_s=0.0)
-    async with following(fleet):
-        name = slot_of(await fleet.allocate(order()))
-        assert cluster.names_of("srv_1") == [name]
-        cluster.api.is_late_over.set()
-        await until(lambda: cluster.api.count_calls(DELETE) == 1)
-        assert cluster.names_of("srv_1") == [name]
-
-
 async def test_server_of_a_call_that_succeeds_after_its_match_was_released_is_used(cluster: AgonesCluster) -> None:
     await cluster.create().allocate(order("srv_0"))
     cluster.api.faults[ALLOCATE] = [Fault.LATE]

@@ -20,6 +20,7 @@ from tests.contract.agones_cluster import (
     agones_cluster,
     following,
     order,
+    playing,
     slot_of,
 )
 from tests.contract.listed_servers import own_ids
@@ -75,15 +76,12 @@ async def test_login_is_tried_at_no_server_that_has_the_password_of_a_match(clus
 @pytest.mark.parametrize("state", ["Ready", "Reserved"])
 async def test_server_that_is_no_longer_allocated_is_lost(cluster: AgonesCluster, state: str) -> None:
     fleet = cluster.create()
-    name, slot = await started(fleet)
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await until(lambda: fleet.capacity_now.allocated == 1)
-        cluster.api.set_state(name, state)
+    async with playing(fleet) as server:
+        cluster.api.set_state(server.name, state)
         async with asyncio.timeout(60):
-            assert await waiting == f"the GameServer is no longer allocated: its state is {state}"
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+            assert await server.lost == f"the GameServer is no longer allocated: its state is {state}"
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
+    assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
 
 
 async def test_server_is_not_lost_because_of_what_an_old_watch_shows(cluster: AgonesCluster) -> None:

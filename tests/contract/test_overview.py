@@ -61,7 +61,6 @@ class World:
         return row
 
     def fall_silent(self, row: ServerRow) -> None:
-        """Let a server be silent."""
         silence = Silence(region=row.region, host="", since_ms=self.clock.at_ms - 20_000)
         self.silent.report(row.id, silence)
 
@@ -76,11 +75,9 @@ class World:
         )
 
     async def matches(self, org_id: str) -> list[WallMatch]:
-        """The open matches."""
         return [one for one in (await self.overview().cards(org_id)).cards if isinstance(one, WallMatch)]
 
     async def end(self, row: ServerRow, reason: CancelReason | None = None, *, is_released: bool = True) -> None:
-        """End a match now."""
         result = b"{}" if reason is None else None
         outcome = Outcome(at_ms=self.clock.at_ms, reason=reason)
         await self.db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{row.id}"))
@@ -91,7 +88,6 @@ class World:
         await self.db.write([Statement("UPDATE servers SET phase = 'released' WHERE id = :id", {"id": row.id})])
 
     async def ended(self, known: Mapping[str, WallCard] = MappingProxyType({})) -> list[EndedMatch]:
-        """The matches that ended."""
         found = (await self.overview().cards("org_1", known)).cards
         return [one for one in found if isinstance(one, EndedMatch)]
 

@@ -335,8 +335,11 @@ async def test_servers_stay_alive_if_no_file_can_be_opened(folder: Path) -> None
     assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
 
 
-@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
-@pytest.mark.parametrize("failing", [(subprocess, "Popen"), (os, "fsync")], ids=["start", "record"])
+@pytest.mark.parametrize(
+    ("failing", "number"),
+    [((subprocess, "Popen"), errno.EAGAIN), ((os, "fsync"), errno.ENOSPC)],
+    ids=["start", "record"],
+)
 async def test_machine_that_cannot_start_a_server_is_reported_as_the_cause(
     folder: Path, monkeypatch: pytest.MonkeyPatch, failing: tuple[object, str], number: int
 ) -> None:

@@ -150,6 +150,7 @@ async def test_organization_without_a_server_gets_the_next_one_although_others_h
         await world.cancel("srv_1", notified=process)
         await world.until(lambda: len(world.region.orders) == 3, "another match has the server")
         assert world.region.orders[2].server_id == "srv_4"
+        assert (await world.row("srv_4")).was_pending
         await world.until_phase(ServerPhase.RUNNING, "srv_4")
         await world.cancel("srv_4", notified=process)
         await world.until_phase(ServerPhase.RUNNING, "srv_2")

@@ -21,7 +21,6 @@ COMPETITIVE = GameSettings(match_type=MatchType.COMPETITIVE, maps=("",))
 
 
 def read_log(path: Path, settings: GameSettings = COMPETITIVE) -> tuple[MatchReader, list[GameEvent]]:
-    """Read a whole log file and return its reader and events."""
     reader = MatchReader.create(settings, 0)
     result = reader.read_file(split_lines([path.read_bytes()]))
     return reader, result.events

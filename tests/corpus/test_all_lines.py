@@ -55,14 +55,6 @@ def test_formatting_a_parsed_line_gives_the_original_text(corpus: Path, name: st
         assert written == text.rstrip(" ")
 
 
-def test_real_posts_sent_twice_give_each_line_once(corpus: Path) -> None:
-    posts = list(read_posts((corpus / POSTS).read_bytes()))
-    assert len(posts) == 14
-    cursor = LogCursor()
-    twice = [line for post in posts for _ in range(2) for line in cursor.read(post).lines]
-    assert twice == lines_in(corpus / POSTS)
-
-
 def test_csgo_match_with_bots_is_read_to_its_end(corpus: Path) -> None:
     reader, _ = read_log(corpus / "csgo-5v5-cache-bots.log")
     result = build_result(reader.match)

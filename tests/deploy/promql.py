@@ -32,7 +32,6 @@ def read_series(metrics: str) -> Series:
 
 
 def metrics_in(query: str) -> set[str]:
-    """Return the names of the metrics in a query."""
     return {name for name, _ in _SELECTOR.findall(query)}
 
 

@@ -89,5 +89,4 @@ def render(folder: Path, version: str) -> dict[str, list[Object]]:
 
 @pytest.fixture(scope="session")
 def enclosing_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the enclosing chart."""
     return write_enclosing_chart(tmp_path_factory.mktemp("chart") / "all")

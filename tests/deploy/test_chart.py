@@ -53,7 +53,6 @@ INGRESS = {"enabled": True, "host": "cs.example.net"}
 
 @pytest.fixture
 def everything(enclosing_chart: Path) -> dict[str, list[Object]]:
-    """The objects of all values."""
     return render(enclosing_chart, KUBERNETES[-1])
 
 
@@ -73,7 +72,6 @@ def named(objects: list[Object], kind: str, name: str = "matchpod") -> Object:
 
 
 def pod_of(one: Object) -> Object | None:
-    """The pod in an object, if it has one."""
     spec: Object = one.get("spec", {})
     match one["kind"]:
         case "Pod":

@@ -59,7 +59,6 @@ class Place(NamedTuple):
 
 
 def pods(objects: list[Object]) -> tuple[Object, Object]:
-    """Return the pods of the backup and of the restore."""
     found = {one["kind"]: one for one in objects if one["metadata"]["name"].endswith(("-backup", "-restore"))}
     return found["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"], found["Job"]["spec"]["template"]["spec"]
 

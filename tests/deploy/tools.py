@@ -10,7 +10,6 @@ from scripts import deploy_tools
 
 
 def find_tool(name: str) -> list[str]:
-    """Return the command of a tool."""
     try:
         return deploy_tools.find_tool(name)
     except deploy_tools.ToolMissingError as exc:
@@ -18,7 +17,6 @@ def find_tool(name: str) -> list[str]:
 
 
 def find_wheel(requirement: str) -> Path:
-    """Return the file of a wheel."""
     try:
         return deploy_tools.find_wheel(requirement)
     except deploy_tools.ToolMissingError as exc:

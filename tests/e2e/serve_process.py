@@ -73,12 +73,10 @@ class ServeProcess:
         return self._err.read_text()
 
     def records(self) -> list[dict[str, object]]:
-        """Return the records of its log."""
         return [json.loads(line) for line in self.err.splitlines(keepends=True) if line.endswith("}\n")]
 
     @property
     def url(self) -> str:
-        """Its URL; waits until it listens."""
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline and self.process.poll() is None:
             for record in self.records():

@@ -31,8 +31,6 @@ Run = Callable[..., None]
 
 
 class Client:
-    """One connection of a client."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
@@ -45,7 +43,6 @@ class Client:
         self._writer.write(b"GET / HT")
 
     async def status(self) -> int:
-        """Read a response and return its status."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         self.head = head.decode()
         length = int(self.head.partition("content-length: ")[2].split()[0])
@@ -133,9 +130,12 @@ def run_on(
         runner.run(main())
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(
+    params=[uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.soak)],
+    ids=["uvloop", "asyncio"],
+)
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a scenario on each kind of event loop."""
+    """Runs a scenario on the event loop of the service, in `make soak` also on that of Python."""
     return partial(run_on, request.param)
 
 
@@ -258,14 +258,6 @@ def test_address_far_over_its_limit_is_not_answered_and_takes_no_place_of_others
         assert server.metric('matchpod_connections_rejected_total{why="idle"}') == 0
 
     run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS), host=FAR_AWAY)
-
-
-def test_loopback_has_no_limit_of_its_own(run: Run) -> None:
-    async def scenario(server: Server) -> None:
-        await server.hold(2 * PER_ADDRESS)
-        assert (await server.get("/api/v1/regions"))[0] == 200
-
-    run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS))
 
 
 # --- open files -------------------------------------------------------------------------------------------------------

@@ -8,12 +8,11 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -25,6 +24,8 @@ from matchpod.service.access.webhook_signature import attempt_headers, new_secre
 from matchpod.storage import organizations
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization
+from tests import imported_service
+from tests.imported_service import ROOT
 from tests.vaults import VAULT
 
 SECRET = new_secret(bytes(range(32)))
@@ -37,43 +38,40 @@ TIMEOUT_S = 300.0
 class ListenProcess:
     """A running `matchpod listen`."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: imported_service.Process, output: TextIO, notes: TextIO) -> None:
         self.process = process
-        assert process.stderr is not None
-        line = process.stderr.readline()
+        self.output = output
+        self.notes = notes
+        line = notes.readline()
         found = re.search(r'"callbackUrl": "(http://127\.0\.0\.1:[0-9]+/)"', line)
         assert found, line
         self.url = found[1]
 
-    @property
-    def port(self) -> int:
-        return int(self.url.rsplit(":", 1)[1].rstrip("/"))
-
-    def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
-
     def interrupt(self) -> tuple[int, str, str]:
         """Interrupt it; return the exit code and the rest of its output."""
         self.process.send_signal(signal.SIGINT)
-        output, notes = self.process.communicate(timeout=TIMEOUT_S)
-        return self.process.returncode, output, notes
+        return self.process.wait(TIMEOUT_S), self.output.read(), self.notes.read()
 
 
 @contextmanager
 def run_listen(folder: Path, *args: str) -> Iterator[ListenProcess]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "matchpod", "listen", "--port", "0", *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"MATCHPOD_DATA_DIR": str(folder)},
-    )
-    with process:
+    with ExitStack() as stack:
+        ends = [os.pipe() for _ in range(2)]
+        output, notes = (stack.enter_context(open(end, encoding="utf-8")) for end, _ in ends)
+        process = imported_service.start(
+            ["listen", "--port", "0", *args], env=environment(folder), cwd=ROOT, stdout=ends[0][1], stderr=ends[1][1]
+        )
+        for _, end in ends:
+            os.close(end)
         try:
-            yield ListenProcess(process)
+            yield ListenProcess(process, output, notes)
         finally:
             process.kill()
+            process.wait(TIMEOUT_S)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "MATCHPOD_DATA_DIR": str(folder)}
 
 
 def send(url: str, secret: str = SECRET, authorization: str | None = None) -> Delivery:
@@ -106,12 +104,12 @@ def make_organization(folder: Path, name: str) -> None:
 def test_callback_is_printed_and_ctrl_c_ends_the_command_quietly(tmp_path: Path) -> None:
     with run_listen(tmp_path, "--secret", SECRET) as receiver:
         assert send(receiver.url, authorization="Bearer t").status == 204
-        line = receiver.line()
+        line = receiver.output.readline()
         assert "match_canceled  srv_1  external id: mine  reason: x  attempt 1" in line
         assert "Authorization: yes  signature: ok" in line
         assert "Bearer" not in line
         assert send(receiver.url, new_secret(b"x" * 32)).status == 204
-        assert "signature: wrong" in receiver.line()
+        assert "signature: wrong" in receiver.output.readline()
         assert receiver.interrupt() == (0, "", "")
     assert list(tmp_path.iterdir()) == []
 
@@ -119,7 +117,7 @@ def test_callback_is_printed_and_ctrl_c_ends_the_command_quietly(tmp_path: Path)
 def test_status_can_be_chosen_and_json_output_is_the_body(tmp_path: Path) -> None:
     with run_listen(tmp_path, "--status", "503", "--json") as receiver:
         assert send(receiver.url).status == 503
-        assert receiver.line() == BODY.decode() + "\n"
+        assert receiver.output.readline() == BODY.decode() + "\n"
         assert receiver.interrupt() == (0, "", "")
 
 
@@ -128,28 +126,22 @@ def test_secret_of_the_organization_is_read_from_the_data_folder(tmp_path: Path,
     make_organization(tmp_path, "demo")
     with run_listen(tmp_path, *args) as receiver:
         send(receiver.url)
-        assert "signature: ok" in receiver.line()
+        assert "signature: ok" in receiver.output.readline()
 
 
 def test_closed_output_pipe_ends_the_command(tmp_path: Path) -> None:
     with run_listen(tmp_path, "--json") as receiver:
-        assert receiver.process.stdout is not None
-        receiver.process.stdout.close()
+        receiver.output.close()
         assert send(receiver.url).status == 204
         assert receiver.process.wait(TIMEOUT_S) == 0
-        assert receiver.process.stderr is not None
-        assert receiver.process.stderr.read() == ""
+        assert receiver.notes.read() == ""
 
 
 def test_port_in_use_gives_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        done = subprocess.run(
-            [sys.executable, "-m", "matchpod", "listen", "--port", str(port)],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env=os.environ | {"MATCHPOD_DATA_DIR": str(tmp_path)},
+        done = imported_service.run(
+            ["listen", "--port", str(port)], env=environment(tmp_path), cwd=ROOT, timeout=TIMEOUT_S
         )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import httpx
 import msgspec
 
-from matchpod.service.telemetry.prometheus import RENDER_S, Registry
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.services import METRICS_WAIT_S
@@ -21,62 +20,7 @@ from tests.unit.web.sites import Site
 
 site = sites.site
 
-CONNECTIONS = 8
-REQUESTS = 8
 TIMEOUT_S = 120.0
-
-
-class CountedRegistry(Registry):
-    """Counts how often its metrics are rendered."""
-
-    renderings = 0
-
-    def text(self) -> str:
-        self.renderings += 1
-        return super().text()
-
-
-async def hammer(port: int) -> list[int]:
-    """Ask for the metrics on all connections at the same time, compressed on half of them; return the statuses."""
-
-    async def one(encoding: str) -> list[int]:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_S) as client:
-            headers = {"Accept-Encoding": encoding}
-            return [(await client.get("/metrics", headers=headers)).status_code for _ in range(REQUESTS)]
-
-    each = [one(("identity", "gzip")[number % 2]) for number in range(CONNECTIONS)]
-    return [status for statuses in await asyncio.gather(*each) for status in statuses]
-
-
-def test_metrics_are_rendered_once_a_second_however_often_they_are_requested(site: Site) -> None:
-    registry = CountedRegistry()
-    app = create_web(msgspec.structs.replace(site.services, metrics=registry))
-
-    async def flood() -> float:
-        async with listening(app) as server:
-            began_s = time.monotonic()
-            assert await hammer(server.port) == [200] * CONNECTIONS * REQUESTS
-            return time.monotonic() - began_s
-
-    took_s = site.run(flood())
-    assert registry.renderings <= took_s / RENDER_S + 1
-    # Most of them had to wait, which costs others nothing.
-    assert took_s > (CONNECTIONS * REQUESTS - METRICS_PER_S) / METRICS_PER_S - 0.1
-
-
-def test_request_that_would_wait_too_long_is_told_to_retry(site: Site) -> None:
-    async def flood() -> list[int]:
-        async with listening(create_web(msgspec.structs.replace(site.services, metrics=Registry()))) as server:
-            url, limits = f"http://127.0.0.1:{server.port}", httpx.Limits(max_connections=None)
-            async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as client:
-                count = METRICS_PER_S + int(METRICS_WAIT_S * METRICS_PER_S) + 50
-                answers = await asyncio.gather(*(client.get("/metrics") for _ in range(count)))
-        assert all(int(one.headers["retry-after"]) >= 1 for one in answers if one.status_code == 429)
-        return [one.status_code for one in answers]
-
-    statuses = site.run(flood())
-    assert set(statuses) == {200, 429}
-    assert statuses.count(200) >= METRICS_PER_S
 
 
 def test_flood_of_a_stranger_does_not_starve_a_scraper_behind_the_same_proxy(site: Site) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 import pytest
-import uvloop
 
 from matchpod.app.serving import OPS_LIMITS, OPS_PATIENCE, OPS_PER_ADDRESS, PROBES_PER_ADDRESS
 from matchpod.service.telemetry.prometheus import Registry
@@ -17,6 +15,7 @@ from matchpod.web import Limits, create_web
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.routes import OPS_ENDPOINTS
 from tests.e2e.listening import Listening, listening
+from tests.unit.web import sites
 from tests.unit.web.sites import Site
 from tests.waiting import until
 
@@ -33,8 +32,6 @@ Run = Callable[[Scenario], None]
 
 
 class Client:
-    """One connection."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
@@ -43,7 +40,6 @@ class Client:
         self._writer.write(data)
 
     async def head(self) -> bytes:
-        """Read a response and return its head."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         await self._reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0]))
         return head
@@ -92,31 +88,25 @@ class Port:
             client.close()
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Runs a scenario on each kind of event loop."""
+site = sites.site_on_loops
 
-    def run_on(scenario: Scenario) -> None:
-        site = Site(tmp_path / "matchpod.sqlite", loop_factory=request.param)
-        limits = Limits(max_body_bytes=1, metrics_wait_s=0.0)
-        services = msgspec.structs.replace(site.services, limits=limits, metrics=Registry())
-        app = create_web(services, endpoints=OPS_ENDPOINTS)
 
-        async def main() -> None:
-            opened = listening(app, OPS_LIMITS, patience=OPS_PATIENCE)
-            async with asyncio.timeout(TIMEOUT_S), opened as server:
-                port = Port(server)
-                try:
-                    await scenario(port)
-                finally:
-                    port.close()
+@pytest.fixture
+def run(site: Site) -> Run:
+    limits = Limits(max_body_bytes=1, metrics_wait_s=0.0)
+    services = msgspec.structs.replace(site.services, limits=limits, metrics=Registry())
+    app = create_web(services, endpoints=OPS_ENDPOINTS)
 
-        try:
-            site.run(main())
-        finally:
-            site.close()
+    async def main(scenario: Scenario) -> None:
+        opened = listening(app, OPS_LIMITS, patience=OPS_PATIENCE)
+        async with asyncio.timeout(TIMEOUT_S), opened as server:
+            port = Port(server)
+            try:
+                await scenario(port)
+            finally:
+                port.close()
 
-    return run_on
+    return lambda scenario: site.run(main(scenario))
 
 
 def test_probes_are_answered_under_a_flood_of_pipelined_metrics_from_the_same_address(run: Run) -> None:

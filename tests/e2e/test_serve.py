@@ -170,10 +170,6 @@ def test_connection_stays_usable_after_large_posts_with_an_unknown_token(shared:
         assert client.get("/readyz").status_code == 200
 
 
-def test_lock_file_contains_the_process_id(shared: ServeProcess) -> None:
-    assert (shared.folder / "data" / "matchpod.lock").read_text() == f"{shared.process.pid}{os.linesep}"
-
-
 def test_operator_lists_shows_and_cancels_a_match(shared: ServeProcess) -> None:
     with CallbackReceiver() as receiver:
         created = create(shared, shared.key, callbackUrl=receiver.url("/"), externalMatchId="mine")

@@ -8,15 +8,13 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 
 import pytest
-import uvloop
 
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.responses import CONNECTION
 from tests.e2e.listening import Listening, listening
-from tests.unit.web import histories
+from tests.unit.web import histories, sites
 from tests.unit.web.sites import Site
 from tests.waiting import until
 
@@ -27,14 +25,7 @@ RESET = struct.pack("ii", 1, 0)
 LONG_LINE = b'{"type":"chat","text":"%b"}' % (b"x" * 4000)
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    """A site with an empty database, on each kind of event loop."""
-    created = Site(tmp_path / "matchpod.sqlite", loop_factory=request.param)
-    try:
-        yield created
-    finally:
-        created.close()
+site = sites.site_on_loops
 
 
 def requests(site: Site, stream: str) -> Sequence[bytes]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-import uvloop
 
 from matchpod.app.http_server import DEFAULT_PATIENCE, HttpServer, bind, port_of
 from matchpod.service.streams.channels import PAGE
@@ -20,7 +19,7 @@ from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.http.connections import Connections, Patience
 from tests.e2e.listening import listening
 from tests.e2e.service.running_service import RunningService, cvars, short_match
-from tests.unit.web import histories
+from tests.unit.web import histories, sites
 from tests.unit.web.sites import Site
 from tests.waiting import until
 
@@ -33,14 +32,7 @@ Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    """A site with an empty database, on each kind of event loop."""
-    created = Site(tmp_path / "matchpod.sqlite", loop_factory=request.param)
-    try:
-        yield created
-    finally:
-        created.close()
+site = sites.site_on_loops
 
 
 class WebServer:
@@ -121,7 +113,6 @@ async def read_start(reader: Reader) -> bytes:
 
 
 def stop_reading(writer: Writer) -> None:
-    """Stop reading from the connection."""
     cast(asyncio.Transport, writer.transport).pause_reading()
 
 
@@ -247,23 +238,6 @@ def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_http_1_0_stream_has_no_chunks_and_ends_with_the_connection(site: Site) -> None:
-    count, path = ended_map(site)
-
-    async def scenario(web: WebServer) -> None:
-        async with web.connect() as (reader, writer):
-            writer.write(web.request(path, version="1.0"))
-            head, _, body = (await reader.read()).partition(ENDS_AT)
-            assert b"chunked" not in head
-            assert b"content-length" not in head
-            assert body.startswith(OPENING + b"id: 1\n")
-            assert body.endswith(b"\n\n")
-            assert body.count(b"\ndata: ") == count
-
-    run(site, scenario)
-    assert 'why="over"' in site.get("/metrics").text
-
-
 def test_ended_stream_closes_its_body_and_its_connection(site: Site) -> None:
     _, path = ended_map(site)
 
@@ -273,23 +247,6 @@ def test_ended_stream_closes_its_body_and_its_connection(site: Site) -> None:
             response = await reader.read()
             assert b"\r\nconnection: close\r\n" in response
             assert response.endswith(b"\r\n0\r\n\r\n")
-
-    run(site, scenario)
-
-
-def test_connection_is_reused_before_a_stream_and_after_204(site: Site) -> None:
-    count, path = ended_map(site)
-
-    async def scenario(web: WebServer) -> None:
-        async with web.connect() as (reader, writer):
-            for method, query, status in (("HEAD", "", b"200"), ("GET", f"?lastEventId={count}", b"204")):
-                writer.write(web.request(path + query, method=method))
-                head = await reader.readuntil(ENDS_AT)
-                assert head.split()[1] == status
-                assert b"connection: close" not in head
-                assert b"transfer-encoding" not in head
-            writer.write(web.request(path, **{"Last-Event-ID": str(count - 1)}))
-            assert (await reader.read()).count(b"\ndata: ") == 1
 
     run(site, scenario)
 
@@ -308,32 +265,6 @@ def test_requests_pipelined_after_a_stream_are_dropped(site: Site, is_together: 
             await publish(web.site, map_id, 1, 2)
             await reader.readuntil(b"id: 2\n")
         await web.until_idle()  # although requests were queued
-
-    run(site, scenario)
-
-
-def test_no_stream_is_left_after_many_clients_disconnected(site: Site) -> None:
-    map_id, path = live_map(site)
-
-    async def read(web: WebServer, number: int) -> None:
-        async with web.connect() as (reader, writer):
-            writer.write(web.request(path))
-            await read_start(reader)
-            if number % 3:
-                await reader.readuntil(b"\ndata: ")
-            if number % 2:
-                writer.transport.abort()
-
-    async def scenario(web: WebServer) -> None:
-        async with asyncio.TaskGroup() as group:
-            callers = [group.create_task(read(web, number)) for number in range(60)]
-            seq = 0
-            while not all(caller.done() for caller in callers):
-                seq += 1
-                await publish(web.site, map_id, seq, seq)
-                await asyncio.sleep(0.01)
-        await web.until_idle()
-        assert not web.site.services.streams._channels
 
     run(site, scenario)
 

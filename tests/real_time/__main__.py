@@ -21,7 +21,6 @@ from tests.real_time.session import Session
 
 
 def main() -> int:
-    """Run a session."""
     parser = argparse.ArgumentParser(prog="python -m tests.real_time", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60, help="duration in minutes; default: 60")
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="postgres")

@@ -47,7 +47,6 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def players(self) -> list[str]:
-        """The listed players."""
         return [player for team in teams(self.size, self.seed * 20).values() for player in team["players"]]
 
     def settings(self, *, minutes: float, is_reference: bool = False) -> Json:

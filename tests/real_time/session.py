@@ -75,8 +75,6 @@ class AlarmSeen(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What was seen in a run."""
-
     alarms: list[AlarmSeen] = []
     faults: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     """What was wrong in API and console by match, and how often it was seen."""
@@ -95,7 +93,6 @@ class Report(msgspec.Struct, kw_only=True):
         return [one for one in self.alarms if one.why is None]
 
     def lines(self) -> Iterator[str]:
-        """Yield the report as text."""
         yield f"looks: {dict(self.looks)}; too busy for {self.starved_s:.0f} s"
         yield f"longest time without a log post: { ({name: round(one) for name, one in self.longest_quiet_s.items()}) }"
         yield f"ends: {self.ends}; compared with an undisturbed match: {self.compared}"

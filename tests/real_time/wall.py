@@ -23,8 +23,6 @@ _NOTICE = re.compile(r'notice-line">(.*?)</p>', re.DOTALL)
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """The card of a match."""
-
     server_id: str
     reasons: tuple[str, ...]
     """Why it needs attention, and notes; without the times that run."""
@@ -38,8 +36,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WallPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole wall."""
-
     cards: tuple[Card, ...]
     groups: dict[str, int]
     """The numbers in the headings of the groups."""
@@ -51,7 +47,6 @@ class WallPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_wall(html: str) -> WallPage:
-    """Read the page."""
     attention = _ATTENTION.search(html)
     assert attention is not None, html[:2000]
     return WallPage(

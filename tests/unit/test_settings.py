@@ -407,7 +407,7 @@ def test_file_that_is_not_toml_is_reported(content: bytes) -> None:
 # --- regions ------------------------------------------------------------------------------------------------------
 
 
-IN_FOLDERS = 'kind = "process"\nports = "1-2"\n'
+TWO_PORTS = 'kind = "process"\nports = "1-2"\n'
 FOLDERS = 'install_dir = "/cs2"\ninstances_dir = "/servers"\n'
 
 
@@ -444,7 +444,7 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
 
 def test_servers_may_have_folders_and_ports_for_gotv_of_their_own() -> None:
     command = 'tv_ports = "27020-27021"\ncommand = ["{game}/cs2.sh", "{port}", "{tv_port}", "{cfg}"]'
-    text = f'{IN_FOLDERS}{FOLDERS}addons = ["metamod"]\nsteamclient = "/s.so"\n{command}'
+    text = f'{TWO_PORTS}{FOLDERS}addons = ["metamod"]\nsteamclient = "/s.so"\n{command}'
     (eu,) = load(text=region(text)).regions
     assert isinstance(eu.fleet, ProcessFleetSettings)
     assert (eu.fleet.install_dir, eu.fleet.instances_dir) == (Path("/cs2"), Path("/servers"))
@@ -458,110 +458,90 @@ def test_port_for_gotv_conflicts_with_that_of_another_server() -> None:
 
 
 def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
-    for fleet, prefix in [
+    for fleet, key, fault in [
+        ('kind = "cloud"', "kind", 'is "cloud"; it must be process, static or agones.'),
+        ("", "kind", "is missing; it must be process, static or agones."),
+        ('kind = "process"', "ports", "is missing; it must be two ports"),
+        ('kind = "process"\nports = "9-8"', "ports", 'is "9-8"; it must be two ports'),
+        ('kind = "process"\nports = "0-8"', "ports", 'is "0-8"; it must be two ports'),
+        (TWO_PORTS + 'command = ["{port}", "{rcon_password}", "{prot}"]', "command", "is a list;"),
         (
-            'kind = "cloud"',
-            'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process, static or agones.',
-        ),
-        ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process, static or agones."),
-        ('kind = "process"', "regions[1].fleet.ports in var/matchpod.toml is missing; it must be two ports"),
-        (
-            'kind = "process"\nports = "9-8"',
-            'regions[1].fleet.ports in var/matchpod.toml is "9-8"; it must be two ports',
-        ),
-        (
-            'kind = "process"\nports = "0-8"',
-            'regions[1].fleet.ports in var/matchpod.toml is "0-8"; it must be two ports',
+            TWO_PORTS + 'command = ["cs2", "+exec", "{cfg}"]\ncfg_dir = "cfg"',
+            "command",
+            "is a list; it must be a list of arguments that contains {port}",
         ),
         (
-            'kind = "process"\nports = "1-2"\ncommand = ["{port}", "{rcon_password}", "{prot}"]',
-            "regions[1].fleet.command in var/matchpod.toml is a list;",
+            TWO_PORTS + 'command = ["cs2", "{port}", "+exec", "{cfg}"]',
+            "cfg_dir",
+            "is missing; the command has the placeholder {cfg}.",
         ),
+        (TWO_PORTS + 'cfg_dir = "cfg"', "cfg_dir", "has no effect; the command must contain the placeholder {cfg}."),
         (
-            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "+exec", "{cfg}"]\ncfg_dir = "cfg"',
-            "regions[1].fleet.command in var/matchpod.toml is a list; it must be a list of arguments that contains {port}",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "{port}", "+exec", "{cfg}"]',
-            "regions[1].fleet.cfg_dir in var/matchpod.toml is missing; the command has the placeholder {cfg}.",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\ncfg_dir = "cfg"',
-            "regions[1].fleet.cfg_dir in var/matchpod.toml has no effect; the command must contain the placeholder {cfg}.",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABCDEFGH", "IJKLMNOP"]',
-            "regions[1].fleet.steam_tokens in var/matchpod.toml has no effect; the command must contain",
+            TWO_PORTS + 'steam_tokens = ["ABCDEFGH", "IJKLMNOP"]',
+            "steam_tokens",
+            "has no effect; the command must contain",
         ),
         (
             'kind = "process"\nports = "1-3"\ncfg_dir = "c"\ncommand = ["{port}{cfg}"]\nsteam_tokens = ["ABCDEFGH"]',
-            "regions[1].fleet.steam_tokens in var/matchpod.toml has 1 tokens for 3 ports; every port needs its own.",
+            "steam_tokens",
+            "has 1 tokens for 3 ports; every port needs its own.",
         ),
         (
-            'kind = "process"\nports = "1-2"\ncommand = ["{game}/cs2", "{port}"]',
-            "regions[1].fleet.install_dir in var/matchpod.toml is missing; the command has the placeholder {game}.",
+            TWO_PORTS + 'command = ["{game}/cs2", "{port}"]',
+            "install_dir",
+            "is missing; the command has the placeholder {game}.",
+        ),
+        (TWO_PORTS + 'addons = ["MatchZy"]', "addons", "has no effect without install_dir."),
+        (
+            TWO_PORTS + 'command = ["{game}/cs2", "{port}"]\ninstall_dir = "/cs2"',
+            "instances_dir",
+            "is missing; it must be the folder in which",
         ),
         (
-            'kind = "process"\nports = "1-2"\naddons = ["MatchZy"]',
-            "regions[1].fleet.addons in var/matchpod.toml has no effect without install_dir.",
+            TWO_PORTS + FOLDERS + 'command = ["cs2", "{port}"]',
+            "install_dir",
+            "has no effect; the command must contain the placeholder",
         ),
         (
-            f'{IN_FOLDERS}command = ["{{game}}/cs2", "{{port}}"]\ninstall_dir = "/cs2"',
-            "regions[1].fleet.instances_dir in var/matchpod.toml is missing; it must be the folder in which",
+            TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}"]\nworking_dir = "/"',
+            "working_dir",
+            "has no effect with install_dir; every server has its",
         ),
         (
-            f'{IN_FOLDERS}{FOLDERS}command = ["cs2", "{{port}}"]',
-            "regions[1].fleet.install_dir in var/matchpod.toml has no effect; the command must contain the placeholder",
+            TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}", "{cfg}"]\ncfg_dir = "/cfg"',
+            "cfg_dir",
+            "has no effect with install_dir; every server has its own.",
         ),
         (
-            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\nworking_dir = "/"',
-            "regions[1].fleet.working_dir in var/matchpod.toml has no effect with install_dir; every server has its",
+            TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}"]\naddons = ["../x"]',
+            "addons",
+            "is a list; it must be a list of names, like",
+        ),
+        (TWO_PORTS + 'tv_ports = "11-12"', "tv_ports", "and the placeholder {tv_port} in the command need each other"),
+        (
+            TWO_PORTS + 'command = ["cs2", "{port}", "{tv_port}"]',
+            "tv_ports",
+            "and the placeholder {tv_port} in the command need each other",
         ),
         (
-            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}", "{{cfg}}"]\ncfg_dir = "/cfg"',
-            "regions[1].fleet.cfg_dir in var/matchpod.toml has no effect with install_dir; every server has its own.",
+            TWO_PORTS + 'tv_ports = "11-13"\ncommand = ["cs2", "{port}", "{tv_port}"]',
+            "tv_ports",
+            "has 3 ports for 2 servers; every server needs its own.",
         ),
-        (
-            f'{IN_FOLDERS}{FOLDERS}command = ["{{game}}", "{{port}}"]\naddons = ["../x"]',
-            "regions[1].fleet.addons in var/matchpod.toml is a list; it must be a list of names, like",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\ntv_ports = "11-12"',
-            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "{port}", "{tv_port}"]',
-            "regions[1].fleet.tv_ports in var/matchpod.toml and the placeholder {tv_port} in the command need each other",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\ntv_ports = "11-13"\ncommand = ["cs2", "{port}", "{tv_port}"]',
-            "regions[1].fleet.tv_ports in var/matchpod.toml has 3 ports for 2 servers; every server needs its own.",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABC;quit"]',
-            "regions[1].fleet.steam_tokens in var/matchpod.toml has an invalid value (not shown);",
-        ),
-        (
-            'kind = "process"\nports = "1-2"\nuser = "a:b"',
-            'regions[1].fleet.user in var/matchpod.toml is "a:b"; it must be the name or number of a user.',
-        ),
-        (
-            'kind = "process"\nports = "1-2"\nhost = "0.0.0.0"',
-            "regions[1].fleet.public_ip in var/matchpod.toml is missing;",
-        ),
-        ('kind = "process"\nports = "1-2"\nenvironment = 3', "regions[1].fleet.environment in var/matchpod.toml is 3;"),
-        (
-            'kind = "process"\nports = "1-2"\nenvironment = { A = 3 }',
-            "regions[1].fleet.environment in var/matchpod.toml is a table;",
-        ),
-        ('kind = "static"', "regions[1].fleet.servers in var/matchpod.toml must be a list like"),
-        ('kind = "static"\nservers = ["a"]', "regions[1].fleet.servers in var/matchpod.toml must be a list like"),
+        (TWO_PORTS + 'steam_tokens = ["ABC;quit"]', "steam_tokens", "has an invalid value (not shown);"),
+        (TWO_PORTS + 'user = "a:b"', "user", 'is "a:b"; it must be the name or number of a user.'),
+        (TWO_PORTS + 'host = "0.0.0.0"', "public_ip", "is missing;"),
+        (TWO_PORTS + "environment = 3", "environment", "is 3;"),
+        (TWO_PORTS + "environment = { A = 3 }", "environment", "is a table;"),
+        ('kind = "static"', "servers", "must be a list like"),
+        ('kind = "static"\nservers = ["a"]', "servers", "must be a list like"),
         (
             'kind = "static"\nservers = [{ address = "1.2.3.4:0", rcon_password = "x" }]',
-            'regions[1].fleet.servers[1].address in var/matchpod.toml is "1.2.3.4:0"; it must be an address and a port',
+            "servers[1].address",
+            'is "1.2.3.4:0"; it must be an address and a port',
         ),
     ]:
-        assert fleet_fault(fleet).startswith(prefix)
+        assert fleet_fault(fleet).startswith(f"regions[1].fleet.{key} in var/matchpod.toml {fault}")
 
 
 @pytest.mark.parametrize(

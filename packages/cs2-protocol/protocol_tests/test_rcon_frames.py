@@ -18,7 +18,6 @@ chunk_sizes = st.lists(st.integers(min_value=1, max_value=40), max_size=12)
 
 
 def chunked(data: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """Split data into pieces of these sizes, with the rest as the last piece."""
     at = 0
     for size in sizes:
         yield data[at : at + size]

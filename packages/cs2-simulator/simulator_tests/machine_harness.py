@@ -53,7 +53,6 @@ class PlayedMachine(NullOutside):
         self.ends.append("hang")
 
     def rcon(self, *commands: str) -> str:
-        """Execute commands over RCON; return their output."""
         return "".join(self.machine.execute(command, SOURCE) for command in commands)
 
     def load(self, match_file: dict[str, object]) -> None:
@@ -78,25 +77,12 @@ class PlayedMachine(NullOutside):
             self._receive_posts()
         return True
 
-    def run_until_line(self, text: str, count: int = 1, *, within_s: float = 8 * 3600) -> None:
-        """Run until the log has this many lines that contain the text."""
-        seen = [0, 0]
-
-        def is_logged() -> bool:
-            new = self.requests[seen[0] :]
-            seen[:] = len(self.requests), seen[1] + sum(request.body.decode().count(text) for request in new)
-            return seen[1] >= count
-
-        assert self.run_until(is_logged, within_s=within_s), f"fewer than {count} lines with {text}"
-
     @property
     def lines(self) -> list[str]:
-        """All lines of the log so far, without times."""
         log = b"".join(request.body for request in self.requests).decode()
         return [line.partition(" - ")[2].partition(" - ")[2] for line in log.split("\n") if line]
 
     def player(self, account: int) -> Player | None:
-        """Return the connected player of an account."""
         return next((player for player in self.machine.arena.players if player.person.account == account), None)
 
     def _receive_posts(self) -> None:

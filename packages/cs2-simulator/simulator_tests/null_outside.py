@@ -1,15 +1,15 @@
-"""A host of simulated servers that does nothing."""
+"""A host of simulated servers that does nothing, and a log that must not be used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.log_stream import GameHeaders
 from cs2_simulator.outside import FetchResult, Upload
 
 
 def no_headers() -> GameHeaders:
-    """Describe a game whose log is not posted."""
     raise AssertionError("unexpected post")
 
 
@@ -36,3 +36,13 @@ class NullOutside:
 
     def drop_rcon_connections(self) -> None:
         """Do nothing: there are no connections."""
+
+
+class NoLog:
+    """A log that must not be used."""
+
+    def write(self, line: Line) -> None:
+        raise AssertionError("line was written to the log, not returned")
+
+    def begin_map(self) -> None:
+        raise AssertionError("unexpected map load")

@@ -17,8 +17,6 @@ class ClosedError(Exception):
 
 
 class RconClient:
-    """One RCON connection."""
-
     def __init__(self, port: int, *, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
         if receive_buffer is not None:
@@ -41,7 +39,6 @@ class RconClient:
 
     @property
     def source(self) -> str:
-        """The local address as the server logs it."""
         host, port = self.socket.getsockname()
         return f"{host}:{port}"
 
@@ -49,7 +46,6 @@ class RconClient:
         self.socket.sendall(packet(packet_id, packet_type, body))
 
     def receive(self) -> tuple[int, int, bytes]:
-        """Return the next packet: id, type, body."""
         (size,) = struct.unpack("<i", self._exactly(4))
         payload = self._exactly(size)
         packet_id, packet_type = struct.unpack("<ii", payload[:8])
@@ -67,7 +63,6 @@ class RconClient:
         return result_id != -1
 
     def run(self, command: str) -> str:
-        """Run a command and return its answer, which must be one packet."""
         self.last_id += 1
         self.send(self.last_id, 2, command.encode())
         packet_id, packet_type, body = self.receive()
@@ -95,5 +90,4 @@ class RconClient:
 
 
 def packet(packet_id: int, packet_type: int, body: bytes = b"") -> bytes:
-    """Encode a packet."""
     return struct.pack("<iii", len(body) + 10, packet_id, packet_type) + body + b"\0\0"

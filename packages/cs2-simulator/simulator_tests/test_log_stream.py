@@ -43,8 +43,6 @@ HEADERS = GameHeaders(
 
 
 class Server:
-    """A log stream with its clock, and shortcuts for the tests."""
-
     def __init__(
         self,
         *urls: str,
@@ -61,7 +59,6 @@ class Server:
             self.stream.add(url)
 
     def log(self, *texts: str) -> None:
-        """Log each text in a tick of its own, and complete the tick."""
         for text in texts:
             self.stream.write(ConsoleChat(text))
             self.pass_tick()
@@ -81,7 +78,6 @@ class Server:
         return self.stream.next_request(self.listener()) is None
 
     def post(self, status: int | None = 200, url: str = URL) -> tuple[int, int, list[str]]:
-        """Make one request and handle a response with this status. Return the offsets and texts of the request."""
         listener, request = self.listener(url), self.request(url)
         self.stream.handle_response(listener, status)
         return summary(request)
@@ -96,7 +92,6 @@ def summary(request: LogRequest) -> tuple[int, int, list[str]]:
 
 
 def ticks_of(request: LogRequest) -> tuple[int, int]:
-    """Return the first and last tick of a request, relative to the start of the map's log."""
     headers = dict(request.headers)
     return int(headers["X-Tick-Start"]) - FIRST_TICK, int(headers["X-Tick-End"]) - FIRST_TICK
 
@@ -376,7 +371,6 @@ class FlakyServer:
         self._pass_tick()
 
     def post(self, receiver: int) -> None:
-        """Make a post that arrives."""
         request = self._request(receiver)
         if request is not None:
             batch = self.cursors[receiver].read(read_post(dict(request.headers), request.body, received_ms=0))
@@ -384,7 +378,6 @@ class FlakyServer:
             self.received[receiver] += texts_in(b"".join(line + b"\n" for line in batch.lines))
 
     def lose_post(self, receiver: int) -> None:
-        """Make a post that never arrives."""
         if self._request(receiver) is not None:
             self.respond(receiver, 599)
 

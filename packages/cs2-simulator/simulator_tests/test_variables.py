@@ -112,35 +112,6 @@ def test_mode_depends_on_game_type_and_game_mode(variables: Variables) -> None:
     assert variables.number("mp_timelimit") == 10
 
 
-def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
-    names = [name for name in VARIABLES if name.startswith("sim_")]
-    assert {name: variables.text(name) for name in names} == {
-        "sim_absent": "",
-        "sim_arrival": "25",
-        "sim_casters": "",
-        "sim_coaches": "",
-        "sim_console_chat": "1",
-        "sim_client_load": "0",
-        "sim_demo_faults": "",
-        "sim_demo_mb": "0",
-        "sim_demo_rate": "12.5",
-        "sim_lost_posts": "",
-        "sim_map_load": "6",
-        "sim_players": "",
-        "sim_lockstep": "0",
-        "sim_quiet": "0",
-        "sim_rcon_drop": "1",
-        "sim_report_faults": "0",
-        "sim_roster_delay": "20",
-        "sim_scenario": "full_match",
-        "sim_seed": "1",
-        "sim_speed": "1",
-        "sim_substitutes": "",
-        "sim_unpause": "10",
-        "sim_unready": "",
-    }
-
-
 def test_variables_of_a_server_use_little_memory(variables: Variables) -> None:
     for name in NAMES[:200]:
         variables.set(name, "3")

@@ -15,7 +15,6 @@ FILES = sorted(Path(matchpod_gameserver.__file__).parent.glob("*.py"))
 
 @pytest.fixture(params=FILES, ids=lambda file: file.stem)
 def tree(request: pytest.FixtureRequest) -> ast.Module:
-    """The syntax tree of each file, read as Python 3.9 reads it."""
     file: Path = request.param
     return ast.parse(file.read_text("utf-8"), feature_version=(3, 9))
 

@@ -18,7 +18,6 @@ AT_S = 1_790_000_000
 async def ended_match(
     site: ConsoleSite, external_id: str, *, who: str = OWNER, result: bytes | None = None, **fields: object
 ) -> str:
-    """Create a match and end it; return the id of its callback."""
     server_id = await site.create_match(who, externalMatchId=external_id, callbackUrl=URL, **fields)
     await end(site, server_id, result=result)
     return f"msg_{server_id}"
@@ -27,7 +26,6 @@ async def ended_match(
 async def end(
     site: ConsoleSite, server_id: str, *, result: bytes | None = None, reason: CancelReason = CancelReason.SERVER_LOST
 ) -> None:
-    """End a match."""
     row = await servers.get(site.resources.db, server_id)
     assert row is not None
     outcome = Outcome(at_ms=site.resources.clock.now_ms(), reason=None if result else reason)

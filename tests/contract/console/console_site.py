@@ -58,7 +58,6 @@ class ConsoleSite:
 
     @property
     def cookie_name(self) -> str:
-        """The name of the cookie."""
         return "__Host-matchpod" if self.public_url.startswith("https:") else "matchpod"
 
     async def set_up(self) -> None:
@@ -82,7 +81,6 @@ class ConsoleSite:
             self.cookies[who] = (await self.sessions.open_by_link(link, user_agent="test")).cookie
 
     async def new_key(self, org: str, role: Role, scopes: Sequence[Scope] = tuple(Scope)) -> NewKey:
-        """Create a key."""
         return await self.service.access.create_key(org, role=role, scopes=scopes)
 
     async def request(
@@ -183,6 +181,13 @@ async def open_site(folder: Path, *, public_url: str = URL, **settings: str) -> 
             await service.sender.close()
     finally:
         await resources.db.close()
+
+
+@pytest_asyncio.fixture
+async def own_site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    """An application of this test alone."""
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
-import pytest
 
 from matchpod.core.errors import CallbackWaitingError
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
+from tests.contract.console import console_site
 from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
-from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 
 PATH = "/console/deliveries"
 LONG_AGO = "2020-01-01T00:00"
 HOSTILE = "<script>alert(1)</script>\u202e"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
-    async with open_site(tmp_path / "data") as opened:
-        yield opened
+site = console_site.own_site
 
 
 async def show(site: ConsoleSite, path: str = PATH, *, who: str = OWNER, status: int = 200) -> str:
-    """Return a page."""
     response = await site.request("GET", path, who=who)
     assert response.status_code == status, response.text
     return response.text
@@ -164,16 +158,6 @@ async def test_those_who_may_only_read_see_no_buttons_and_cannot_act(site: Conso
             response = await site.request("POST", path, who=who, form={"since": LONG_AGO})
             assert response.status_code == 403, (who, path)
     assert (await scheduled(site), await audited(site)) == (set(), [])
-
-
-async def test_other_sites_cannot_send_callbacks(site: ConsoleSite) -> None:
-    callback_id = await given_up(site, "foreign page")
-    for path in (f"{PATH}/{callback_id}/redeliver", f"{PATH}/redeliver"):
-        headers = {"Sec-Fetch-Site": "cross-site"}
-        response = await site.request("POST", path, who=OWNER, headers=headers, form={"since": LONG_AGO})
-        assert response.status_code == 403
-        assert (await site.request("GET", path, who=OWNER)).status_code == 303
-    assert await scheduled(site) == set()
 
 
 async def test_rate_limit_is_shown_on_the_page(site: ConsoleSite) -> None:

@@ -37,7 +37,6 @@ class Elements(HTMLParser):
             self._tag = ""
 
     def ids(self, attribute: str, value: str | None = None) -> list[str]:
-        """Return the ids of the elements with this attribute."""
         return [one.get("id", "") for one in self.found if attribute in one and value in (None, one[attribute])]
 
 
@@ -81,24 +80,28 @@ async def test_new_match_that_is_rejected_for_no_field(site: ConsoleSite) -> Non
 
 
 @pytest.mark.parametrize(
-    ("form", "field"),
+    ("form", "field", "message"),
     [
-        ({"role": "king"}, "role"),
-        ({"name": "x" * 65}, "name"),
-        ({"days": "0"}, "lifetime"),
-        ({"days": "x"}, "lifetime"),
+        ({"role": "king"}, "role", "The role must be one of owner, admin, member."),
+        ({"name": "x" * 65}, "name", "must have 0 to 64 characters"),
+        ({"days": "0"}, "lifetime", "The lifetime of a key must be"),
+        ({"days": "x"}, "lifetime", "The lifetime must be 1 to 3650 days."),
+        ({"days": "9" * 5000}, "lifetime", "The lifetime must be 1 to 3650 days."),
     ],
 )
-async def test_new_key_with_a_fault(site: ConsoleSite, form: dict[str, str], field: str) -> None:
+async def test_new_key_with_a_fault(site: ConsoleSite, form: dict[str, str], field: str, message: str) -> None:
     response = await site.request("POST", "/console/access/keys", who=OWNER, form={**NEW_KEY, **form})
     assert response.status_code == 400
     check_faults(response.text, [field])
+    assert message in response.text
     assert form.get("name", "typed") in response.text
+    assert "<details" in response.text.partition('id="new-key"')[0][-60:]
 
 
 async def test_new_key_without_scopes(site: ConsoleSite) -> None:
     form = {"name": "typed", "role": "member", "days": "7"}
     response = await site.request("POST", "/console/access/keys", who=OWNER, form=form)
+    assert "A key needs at least one scope." in response.text
     page = Elements(response.text)
     boxes = [one for one in page.found if one.get("type") == "checkbox" and "name" in one]
     assert [one["aria-describedby"] for one in boxes] == ["scopes-wrong"] * 2
@@ -107,11 +110,14 @@ async def test_new_key_without_scopes(site: ConsoleSite) -> None:
     assert 'value="typed"' in response.text
 
 
-@pytest.mark.parametrize("name", ["", "ours", "a\u202eb"])
-async def test_new_organization_with_a_fault(site: ConsoleSite, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "must have 1 to 64"), ("ours", "already exists"), ("a\u202eb", "control or format")]
+)
+async def test_new_organization_with_a_fault(site: ConsoleSite, name: str, message: str) -> None:
     response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form={"name": name})
     assert response.status_code == 400
     check_faults(response.text, ["name"])
+    assert message in response.text
 
 
 async def test_log_in_with_a_fault_keeps_where_to_go_but_not_the_key(site: ConsoleSite) -> None:

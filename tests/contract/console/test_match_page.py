@@ -192,7 +192,6 @@ async def test_demos_of_an_ended_match_are_listed_and_downloaded(site: ConsoleSi
 
 
 async def fail(site: ConsoleSite, reason: CancelReason, failure: Failure | None, *, log: bytes = b"") -> str:
-    """Create a match whose server has failed."""
     server_id = await new_match(site)
     columns = {"id": server_id, "reason": reason.value, "failure": failure and failure.value, "error": RECORDED}
     failed = Statement(

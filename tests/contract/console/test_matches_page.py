@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from html import unescape
-from pathlib import Path
 from unittest.mock import patch
 
 import httpx
@@ -17,6 +16,7 @@ from matchpod.console.match_csv import COLUMNS
 from matchpod.core.effects import CancelReason
 from matchpod.ports import Statement
 from matchpod.service.history.search_index import index_some
+from tests.contract.console import console_site
 from tests.contract.console.callback_rows import end
 from tests.contract.console.console_site import (
     ADMIN,
@@ -28,17 +28,13 @@ from tests.contract.console.console_site import (
     STRANGER,
     WRITER,
     ConsoleSite,
-    open_site,
 )
 
 PATH = "/console/matches"
 PLAYERS = [str(76561198000000001 + number) for number in range(4)]
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
-    async with open_site(tmp_path / "data") as opened:
-        yield opened
+site = console_site.own_site
 
 
 def settings(team1: str = "Night Owls", team2: str = "Blue Foxes", **more: object) -> dict[str, object]:
@@ -48,7 +44,6 @@ def settings(team1: str = "Night Owls", team2: str = "Blue Foxes", **more: objec
 
 
 async def show(site: ConsoleSite, query: str = "", *, who: str = MEMBER, status: int = 200) -> str:
-    """Return the page."""
     response = await site.request("GET", f"{PATH}?{query}", who=who)
     assert response.status_code == status, response.text
     return response.text

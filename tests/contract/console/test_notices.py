@@ -20,7 +20,6 @@ site = console_site.site
 
 
 def shown(response: httpx.Response) -> str:
-    """Return the notice of a page."""
     assert response.status_code == 200, response.text
     return "".join(re.findall(r'<div class="notice" role="status">([^<]*)</div>', response.text))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -13,15 +12,13 @@ from matchpod.core.servers.server_loss import Silence
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.region_checks.requests import CheckReport
 from matchpod.storage import region_checks, resting_slots, servers, withheld_servers
+from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
 HOSTILE = "<script>alert(1)</script>"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
-    async with open_site(tmp_path / "data") as opened:
-        yield opened
+site = console_site.own_site
 
 
 async def show(site: ConsoleSite, path: str, who: str) -> str:
@@ -142,19 +139,6 @@ async def test_warnings_are_shown(tmp_path: Path) -> None:
         text = await show(site, "/console/operator", OPERATOR)
         assert "ready, with warnings" in text
         assert "New matches are rejected" in text
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("", "must have 1 to 64"), ("ours", "already exists"), ("a\x00", "control or format")]
-)
-async def test_name_that_cannot_be_used_is_reported_beside_its_field(
-    site: ConsoleSite, name: str, message: str
-) -> None:
-    form = {"name": name}
-    response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form=form)
-    assert response.status_code == 400
-    assert message in response.text
-    assert 'aria-invalid="true" aria-describedby="name-wrong"' in response.text
 
 
 async def newest_act(site: ConsoleSite) -> tuple[str, str, str]:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.contract.console.console_site import ADMIN, CASTER, MEMBER, OWNER, REFEREE, ConsoleSite, open_site
+from tests.contract.console import console_site
+from tests.contract.console.console_site import ADMIN, OWNER, ConsoleSite, open_site
 
 PATH = "/console/create/sheet"
 COMMON = {"region": "sandbox", "matchType": "wingman", "seriesFormat": "bo1", "map1": "de_mirage"}
 HEADINGS = "match\tteam1\tplayers1\tteam2\tplayers2"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
-    async with open_site(tmp_path / "data") as opened:
-        yield opened
+site = console_site.own_site
 
 
 def row(number: int, *, name: str = "", players: str = "") -> str:
@@ -97,15 +94,6 @@ async def test_limit_in_the_middle_says_what_was_created_and_the_rest_follows(tm
         await site.request("POST", f"/console/matches/{first}/cancel", who=OWNER, form={})
         assert (await send(site, text)).status_code == 303
         assert sorted(await created(site)) == ["m0", "m1", "m2"]
-
-
-async def test_only_managers_create_from_a_sheet(site: ConsoleSite) -> None:
-    for who in (MEMBER, REFEREE, CASTER):
-        assert (await site.request("GET", PATH, who=who)).status_code == 403
-        for path in (PATH, f"{PATH}/check"):
-            assert (await send(site, sheet(row(0)), path=path, who=who)).status_code == 403
-    assert (await site.request("GET", PATH, who=ADMIN)).status_code == 200
-    assert await created(site) == []
 
 
 @pytest.mark.parametrize("text", ["", "\x00", "a\tb\n\x1f", '"', "match\n" + "x" * 60_000])

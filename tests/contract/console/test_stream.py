@@ -21,8 +21,6 @@ UNKNOWN = "match/srv_unknown"
 
 
 class Event(msgspec.Struct):
-    """An event of a stream."""
-
     name: str
     position: str
     data: str

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
-
-import pytest
+from collections.abc import Mapping
 
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS
 from matchpod.storage import webhooks
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite, open_site
+from tests.contract.console import console_site
+from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 
 PATH = "/console/webhooks"
 URL = "https://hooks.example.com/matchpod?token=hidden"
 SHOWN = "https://hooks.example.com/matchpod?token=***"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
-    async with open_site(tmp_path / "data") as opened:
-        yield opened
+site = console_site.own_site
 
 
 async def show(site: ConsoleSite, path: str = PATH, *, who: str = OWNER, status: int = 200) -> str:
@@ -39,7 +34,6 @@ async def post(
 
 
 async def create(site: ConsoleSite) -> str:
-    """Create a webhook and return the path of its page."""
     text = await post(
         site, PATH + "/create", status=200, form={"url": URL, "event-map.ended": "on", "event-match.ended": "on"}
     )

@@ -28,8 +28,6 @@ DRIP_S = 1.0
 
 
 class Received(NamedTuple):
-    """One received request."""
-
     path: str
     headers: Mapping[str, str]
     body: bytes
@@ -77,7 +75,6 @@ class CallbackReceiver:
         self._thread.join()
 
     def url(self, path: str) -> str:
-        """Return the URL of a path."""
         return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def configure(self, path: str, *behaviors: Behavior) -> str:
@@ -90,7 +87,6 @@ class CallbackReceiver:
         return [one for one in self._received if one.path == path]
 
     def wait_for(self, path: str, count: int = 1, *, within_s: float = WAIT_S) -> list[Received]:
-        """Wait until this path has received `count` requests; return all of them."""
         wait_until(
             lambda: len(self.at(path)) >= count,
             lambda: f"{count} callbacks at {path}; received: {self.at(path)}",

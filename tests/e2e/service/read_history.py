@@ -44,7 +44,6 @@ class History(NamedTuple):
 
     @property
     def statuses(self) -> list[str]:
-        """Return the statuses of the maps."""
         return [detail["status"] for detail in self.maps]
 
 
@@ -72,7 +71,6 @@ def read_page(service: RunningService, path: str) -> list[Json]:
 
 
 def get_json(service: RunningService, path: str) -> Json:
-    """Return the JSON at a path."""
     response = service.call("GET", path)
     assert response.status == 200, (path, response.raw)
     found: Json = response.json

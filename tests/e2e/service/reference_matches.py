@@ -48,7 +48,6 @@ class MatchSpec(NamedTuple):
     settings: Json | None = None
 
     def settings_at(self, speed: int) -> Json:
-        """Return its `gameSettings` for this speed."""
         custom_cvars = cvars(speed, self.scenario, sim_seed=self.seed, sim_lockstep=int(not IS_SOAK))
         return short_match(**{"maxRounds": 6, "teams": teams(2), "customCvars": custom_cvars, **(self.settings or {})})
 
@@ -93,7 +92,6 @@ class Reference:
 
     @cached_property
     def matches(self) -> dict[str, ReferenceMatch]:
-        """Return the matches by name."""
         with self._lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self._file.exists():

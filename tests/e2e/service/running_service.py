@@ -41,8 +41,6 @@ _T = TypeVar("_T")
 
 
 class Response(NamedTuple):
-    """A response of the service."""
-
     status: int
     json: Any
     raw: bytes
@@ -207,7 +205,6 @@ class RunningService:
 
     @property
     def url(self) -> str:
-        """Return the URL that it listens on."""
         return f"http://127.0.0.1:{self.port}"
 
     def call(
@@ -242,14 +239,12 @@ class RunningService:
         return found
 
     def match(self, external_match_id: str) -> Json:
-        """Return a match by its external id."""
         response = self.call("GET", f"/api/v1/matches/{external_match_id}")
         assert response.status == 200, response.raw
         found: Json = response.json
         return found
 
     def cancel(self, server_id: str) -> Response:
-        """Cancel a match."""
         return self.call("POST", f"/api/v1/servers/{server_id}/cancel")
 
     def wait_for(self, server_id: str, condition: Callable[[Json], bool], *, within_s: float = WAIT_S) -> Json:
@@ -275,7 +270,6 @@ class RunningService:
         )
 
     def released(self) -> set[str]:
-        """Return the servers that this service has released, in any of its runs."""
         runs = [self.log(number + 1) for number in range(self._starts)]
         return {str(entry["server_id"]) for run in runs for entry in run if entry["message"] == "server released"}
 
@@ -290,12 +284,10 @@ _FIRST_PLAYER = 76561198000000001
 
 
 def players(number: int, first: int = 0) -> list[str]:
-    """Return `number` player ids."""
     return [str(_FIRST_PLAYER + first + index) for index in range(number)]
 
 
 def teams(size: int, first: int = 0) -> dict[str, Json]:
-    """Return two teams of this size."""
     listed = players(2 * size, first)
     return {
         "team1": {"name": "Reds", "players": listed[:size]},

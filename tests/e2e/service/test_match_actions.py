@@ -21,15 +21,13 @@ from tests.e2e.service.running_service import (
     wait_until,
 )
 
-SPEED = 10
+SPEED = 30
 """Slow enough to act between two rounds."""
 ANN, *_, DAN = players(4)
 SUBSTITUTE, CASTER = players(2, first=50)
 
 
 class ActedMatch:
-    """A match that a test acts on."""
-
     def __init__(self, service: RunningService, receiver: CallbackReceiver, name: str, **settings: object) -> None:
         self.service = service
         self.receiver = receiver

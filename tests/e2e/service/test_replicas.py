@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from tests.e2e.service.running_service import Json, RunningService, default_regi
 from tests.effort import sized
 
 NAMES = ("fresh", "restored", "uncommitted")
-SPEED = sized(40, 12)
+SPEED = sized(80, 12)
 """Speed of the matches after the kill; until then it is 1, so that they are live. In `make test` games wait until their
 log is acknowledged; otherwise they must last longer than the leases of the killed replica."""
 CALLBACK_S = 900.0
@@ -53,10 +54,15 @@ def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, reference: Reference
 ) -> Iterator[ReplicaRun]:
     """Play all matches from creation to release."""
-    assert reference.matches
     url = create_postgres_schema(request)
     folder = tmp_path_factory.mktemp("replicas")
-    with CallbackReceiver() as receiver, _Replicas(folder, url) as (killed, survivor), EventReaders() as readers:
+    with (
+        ThreadPoolExecutor(1) as executor,
+        CallbackReceiver() as receiver,
+        _Replicas(folder, url) as (killed, survivor),
+        EventReaders() as readers,
+    ):
+        executor.submit(lambda: reference.matches)
         servers = {
             name: (killed, survivor)[number % 2].create(
                 MATCHES[name].settings_at(SPEED), callbackUrl=receiver.url(f"/{name}"), externalMatchId=name

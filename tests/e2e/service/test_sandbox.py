@@ -82,29 +82,5 @@ def test_times_are_in_order_between_creation_and_now(sandbox: Sandbox) -> None:
         assert max(times[-1], stamps[-1]) <= sandbox.ended
 
 
-def test_durations_are_those_of_the_game(sandbox: Sandbox) -> None:
-    for history in sandbox.histories:
-        detail, _ = only_map(history)
-        shown_s = (time_of(detail["finishedAt"]) - time_of(detail["startedAt"])).total_seconds()
-        assert detail["duration"] > 20 * detail["team1Score"] + 20 * detail["team2Score"]
-        assert detail["duration"] > 2 * shown_s, "the game runs faster than our clock, also on a busy machine"
-
-
-def time_of(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def test_lists_are_sorted_and_filtered_by_our_time(sandbox: Sandbox) -> None:
-    expected = sorted((only_map(history)[0]["startedAt"] for history in sandbox.histories), reverse=True)
-    for kind in ("matches", "series"):
-        listed = get_json(sandbox.service, f"/api/v1/cs2/{kind}?pageSize=100")["items"]
-        assert [one["startedAt"] for one in listed] == expected
-        middle = expected[MATCHES // 2]
-        since = get_json(sandbox.service, f"/api/v1/cs2/{kind}?pageSize=100&dateFrom={middle}")["items"]
-        assert [one["startedAt"] for one in since] == [time for time in expected if time >= middle]
-        future = get_json(sandbox.service, f"/api/v1/cs2/{kind}?dateFrom={sandbox.ended}")["items"]
-        assert future == []
-
-
 def test_nobody_is_accused(sandbox: Sandbox) -> None:
     assert [only_map(history)[0]["antiCheat"] for history in sandbox.histories] == [[]] * MATCHES

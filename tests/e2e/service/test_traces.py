@@ -55,16 +55,3 @@ def test_spans_survive_a_restart_and_belong_to_the_trace_of_the_caller(
             assert not [one for one in spans_at(receiver) if one["traceId"] == "1" * 32]
             own = invalid.headers["traceparent"].split("-")[1]
             wait_until(lambda: [one for one in spans_at(receiver) if one["traceId"] == own], "its own trace")
-
-
-def test_without_a_collector_the_caller_gets_its_own_header_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "no URL")
-    with CallbackReceiver() as receiver, RunningService(tmp_path, regions=default_regions()) as service:
-        create(service, receiver.url("/traced"), f"00-{TRACE}-{SPAN}-01")
-        create(service, receiver.url("/invalid"), f"00-{TRACE}-{'0' * 16}-01")
-        assert receiver.wait_for("/traced")[0].headers["traceparent"] == f"00-{TRACE}-{SPAN}-01"
-        assert "traceparent" not in receiver.wait_for("/invalid")[0].headers
-        (warning,) = [one for one in service.log() if one["message"] == "no spans are exported"]
-        assert "OTEL_EXPORTER_OTLP_ENDPOINT" in warning["reason"]

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app import ResourcesError, check_vault_key, open_resources
 from matchpod.app.resources import warn_of_open_files
-from matchpod.ports import Statement
 from matchpod.service.access.organizations import Access
 from matchpod.settings import Settings, load_settings
 from matchpod.storage.migrate import current_version
@@ -176,26 +174,6 @@ async def test_unusable_file_is_reported(tmp_path: Path, name: str, content: byt
     else:
         (tmp_path / name).write_bytes(content)
     assert message.format(tmp_path) in await opening_error(settings(tmp_path))
-
-
-async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    message = f"The data folder {tmp_path}/file cannot be created: File exists."
-    assert await opening_error(settings(tmp_path / "file")) == message
-
-
-async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
-    db = await SqliteDatabase.open(tmp_path / "matchpod.sqlite3")
-    await db.write(
-        [
-            Statement("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)"),
-            Statement("INSERT INTO schema_versions (version) VALUES (999)"),
-        ]
-    )
-    await db.close()
-    message = await opening_error(settings(tmp_path))
-    assert message.startswith("The database requires schema version 999, and this Matchpod knows versions up to ")
-    assert message.endswith(" Use a newer version of Matchpod.")
 
 
 async def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: Path) -> None:

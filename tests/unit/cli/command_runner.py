@@ -39,7 +39,6 @@ class CommandRunner:
         return self.output(app)
 
     def json_output(self, app: typer.Typer, *args: str) -> list[dict[str, object]]:
-        """Run a listing with --json and return its items."""
         return msgspec.convert(json.loads(self.output(app, *args, "--json")), list[dict[str, object]])
 
     def acts(self) -> list[tuple[object, ...]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from matchpod.cli import organizations
 from tests.unit.cli.command_runner import CommandRunner, unchanged_logging
 
 
@@ -18,6 +19,13 @@ def migrated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with unchanged_logging():
         CommandRunner(folder).migrate()
     return folder
+
+
+@pytest.fixture
+def acme(runner: CommandRunner) -> CommandRunner:
+    """A command runner with the organization `acme`."""
+    runner.output(organizations.app, "create", "acme")
+    return runner
 
 
 @pytest.fixture

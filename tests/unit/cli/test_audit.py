@@ -66,19 +66,6 @@ def test_acts_of_the_command_line_are_shown(acme: CommandRunner) -> None:
     assert acts(acme, "--limit", "1") == of_operators[-1:]
 
 
-def test_acts_that_failed_are_not_shown(acme: CommandRunner) -> None:
-    before = acts(acme)
-    for failing, args in (
-        (organizations.app, ["create", "acme"]),
-        (regions.app, ["activate", "mars"]),
-        (matches.app, ["cancel", "srv_9"]),
-        (callbacks.app, ["redeliver", "msg_9"]),
-        (keys.app, ["revoke", "key_9"]),
-    ):
-        acme.error(failing, *args)
-    assert acts(acme) == before
-
-
 def test_table_has_one_line_per_act(acme: CommandRunner) -> None:
     heads, *lines = acme.output(app, "audit", "--operator").splitlines()
     assert heads.split() == ["at", "organization", "actor", "action", "target", "detail"]

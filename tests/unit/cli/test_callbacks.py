@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli import create_app
 from matchpod.ports import Database, Delivery
 from matchpod.storage import organizations, outbox
-from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
-from tests.vaults import VAULT
+from tests.unit.cli.command_runner import CommandRunner
+from tests.unit.cli.test_matches import on_database
 
 AT_MS = 1_800_000_000_000
 
 
-def run(*args: str) -> Result:
-    return CliRunner().invoke(create_app("callbacks"), ["callbacks", *args])
-
-
-def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(folder / "matchpod.sqlite3")
-        try:
-            await migrate(db, VAULT.seal)
-            await work(db)
-        finally:
-            await db.close()
-
-    asyncio.run(main())
+def run(runner: CommandRunner, *args: str) -> Result:
+    return runner.invoke(create_app("callbacks"), "callbacks", *args)
 
 
 async def attempt(db: Database, name: str, number: int, status: int | None, *, is_last: bool) -> None:
@@ -46,9 +30,8 @@ async def attempt(db: Database, name: str, number: int, status: int | None, *, i
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def filled(runner: CommandRunner) -> CommandRunner:
     """Two organizations: acme has one callback in each state, zeta a waiting one."""
-    monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
 
     async def fill(db: Database) -> None:
         for org_id, name in (("org_1", "acme"), ("org_2", "zeta")):
@@ -65,8 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         await attempt(db, "cb_given_up", 1, 503, is_last=False)
         await attempt(db, "cb_given_up", 2, None, is_last=True)
 
-    on_database(tmp_path, fill)
-    return tmp_path
+    on_database(runner, fill)
+    return runner
 
 
 def ids(done: Result) -> list[str]:
@@ -74,18 +57,16 @@ def ids(done: Result) -> list[str]:
     return [callback["callbackId"] for callback in json.loads(done.stdout)]
 
 
-@pytest.mark.usefixtures("folder")
-def test_callbacks_are_listed_newest_first_and_filtered_by_organization_and_state() -> None:
-    assert ids(run("list", "--json")) == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
-    assert ids(run("list", "--json", "--limit", "1")) == ["cb_zeta"]
-    assert ids(run("list", "--json", "--org", "acme")) == ["cb_given_up", "cb_delivered", "cb_waiting"]
+def test_callbacks_are_listed_newest_first_and_filtered_by_organization_and_state(filled: CommandRunner) -> None:
+    assert ids(run(filled, "list", "--json")) == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
+    assert ids(run(filled, "list", "--json", "--limit", "1")) == ["cb_zeta"]
+    assert ids(run(filled, "list", "--json", "--org", "acme")) == ["cb_given_up", "cb_delivered", "cb_waiting"]
     for state in ("waiting", "delivered", "given_up"):
-        assert ids(run("list", "--json", "--org", "acme", "--state", state)) == [f"cb_{state}"]
+        assert ids(run(filled, "list", "--json", "--org", "acme", "--state", state)) == [f"cb_{state}"]
 
 
-@pytest.mark.usefixtures("folder")
-def test_listed_callback_includes_its_attempts() -> None:
-    (callback,) = json.loads(run("list", "--json", "--state", "given_up").stdout)
+def test_listed_callback_includes_its_attempts(filled: CommandRunner) -> None:
+    (callback,) = json.loads(run(filled, "list", "--json", "--state", "given_up").stdout)
     assert callback == {
         "callbackId": "cb_given_up",
         "organization": "acme",
@@ -101,9 +82,8 @@ def test_listed_callback_includes_its_attempts() -> None:
     }
 
 
-@pytest.mark.usefixtures("folder")
-def test_table_has_a_line_per_callback() -> None:
-    done = run("list")
+def test_table_has_a_line_per_callback(filled: CommandRunner) -> None:
+    done = run(filled, "list")
     head, *lines = done.stdout.splitlines()
     assert head.split() == ["id", "state", "created", "organization", "server", "url", "attempts"]
     assert [line.split()[0] for line in lines] == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
@@ -111,25 +91,22 @@ def test_table_has_a_line_per_callback() -> None:
     assert lines[3].rstrip().endswith(" -")
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "args", [("list", "--org", "unknown"), ("redeliver", "cb_none"), ("list", "--state", "lost"), ("redeliver",)]
 )
-def test_invalid_arguments_give_exit_code_2(args: tuple[str, ...]) -> None:
-    done = run(*args)
+def test_invalid_arguments_give_exit_code_2(filled: CommandRunner, args: tuple[str, ...]) -> None:
+    done = run(filled, *args)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr
 
 
-@pytest.mark.usefixtures("folder")
-def test_callback_id_that_is_not_utf8_is_unknown() -> None:
-    done = run("redeliver", "msg_\udcff")
+def test_callback_id_that_is_not_utf8_is_unknown(filled: CommandRunner) -> None:
+    done = run(filled, "redeliver", "msg_\udcff")
     assert (done.exit_code, done.stderr) == (2, "matchpod: There is no callback msg_\ufffd.\n")
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["cb_delivered", "cb_given_up", "cb_waiting"])
-def test_redelivering_makes_a_callback_due(name: str) -> None:
-    done = run("redeliver", name)
+def test_redelivering_makes_a_callback_due(filled: CommandRunner, name: str) -> None:
+    done = run(filled, "redeliver", name)
     assert done.exit_code == 0
-    assert name in ids(run("list", "--json", "--state", "waiting"))
+    assert name in ids(run(filled, "list", "--json", "--state", "waiting"))

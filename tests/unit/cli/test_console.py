@@ -22,13 +22,6 @@ LINK = re.compile(r"http://127\.0\.0\.1:8080/console/login/([A-Za-z0-9_-]{43})\n
 app = create_app("console")
 
 
-@pytest.fixture
-def acme(runner: CommandRunner) -> CommandRunner:
-    """A command runner with the organization `acme`."""
-    runner.output(organizations.app, "create", "acme")
-    return runner
-
-
 def log_in(runner: CommandRunner, token: str) -> ConsoleUser:
     """Use a link, as the service does."""
 

@@ -8,10 +8,12 @@ import time
 import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.cli import regions
 from matchpod.cli.regions import app
 from matchpod.core.servers.server_loss import Silence
+from matchpod.service.region_checks import requests
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import heartbeats, resting_slots, withheld_servers
+from matchpod.storage import heartbeats, region_checks, resting_slots, withheld_servers
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.test_storage_servers import take_slot
 from tests.unit.cli.command_runner import CommandRunner
@@ -37,7 +39,6 @@ servers = [{ address = "192.0.2.1:27015", rcon_password = "hidden" }]
 
 @pytest.fixture
 def two_regions(runner: CommandRunner) -> CommandRunner:
-    """A command runner with two regions."""
     (runner.data_dir / "matchpod.toml").write_text(TWO_REGIONS)
     return runner
 
@@ -139,10 +140,6 @@ def test_region_whose_cluster_cannot_be_reached_is_inactive_with_its_reason(runn
     assert listed["eu"]["fault"] is None
 
 
-def test_default_region_is_the_sandbox(runner: CommandRunner) -> None:
-    assert [region["code"] for region in runner.json_output(app, "list")] == ["sandbox"]
-
-
 def test_servers_that_wait_for_a_confirmation_are_shown_and_confirmed(two_regions: CommandRunner) -> None:
     two_regions.output(app, "list")  # creates the database
     assert two_regions.output(app, "sweep", "eu") == ""
@@ -165,6 +162,20 @@ def test_servers_that_wait_for_a_confirmation_are_shown_and_confirmed(two_region
     assert asyncio.run(withhold()) == [False, False]
     two_regions.output(app, "sweep", "eu", "--yes")
     assert asyncio.run(withhold()) == [True, True]
+
+
+def test_check_waits_after_the_last_one_and_says_that_no_service_runs(
+    two_regions: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(region_checks, "STALE_MS", 100)
+    monkeypatch.setattr(requests, "PAUSE_MS", 1_000)
+    monkeypatch.setattr(regions, "CHECK_POLL_S", 0.01)
+    for notes in ([], ["matchpod: the last check was seconds ago; waiting"]):
+        done = two_regions.invoke(app, "check", "us")
+        assert (done.exit_code, done.stdout) == (3, "")
+        *before, last = done.stderr.splitlines()
+        assert before == notes
+        assert last.endswith("is the service running with this database?")
 
 
 @pytest.mark.parametrize("command", ["activate", "deactivate", "sweep"])

@@ -22,7 +22,6 @@ START_MS = 1_700_000_000_000
 
 
 def duel(series_format: SeriesFormat = SeriesFormat.BO1) -> GameSettings:
-    """A competitive match of Ann against Ben."""
     return GameSettings(
         match_type=MatchType.COMPETITIVE,
         maps=MAPS[: series_format.length],
@@ -33,12 +32,10 @@ def duel(series_format: SeriesFormat = SeriesFormat.BO1) -> GameSettings:
 
 
 def open_match(match_type: MatchType = MatchType.CASUAL) -> GameSettings:
-    """A match that anyone may join."""
     return GameSettings(match_type=match_type, maps=MAPS[:1])
 
 
 def deathmatch(*players: str, minutes: float | None = 10) -> GameSettings:
-    """A free-for-all deathmatch."""
     return GameSettings(
         match_type=MatchType.DEATHMATCH,
         maps=MAPS[:1],
@@ -62,7 +59,6 @@ class MatchDriver:
         return self.match.tick(self.now_ms)
 
     def after(self, seconds: float) -> Self:
-        """Wait as a step of a chain."""
         self.effects = self.wait(seconds)
         return self
 
@@ -83,7 +79,6 @@ class MatchDriver:
         return self.apply(ev.PlayerJoinedSide(self.now_ms, player, name_of(player), side, team))
 
     def join(self, *players: str) -> Self:
-        """Connect, enter and join a side."""
         effects: list[Effect] = []
         for player in players:
             effects += self.connect(player).effects + self.enter(player).effects + self.join_side(player).effects

@@ -109,12 +109,6 @@ def mvps_of_ann(driver: MatchDriver) -> list[int | None]:
     return [line.mvps for line in driver.match.maps[0].ledger.lines() if line.player_id == ANN]
 
 
-def test_late_mvp_report_counts_for_the_ended_map() -> None:
-    driver = played_round()
-    driver.apply(ev.MvpNamed(driver.now_ms, 1, ANN, 1))
-    assert mvps_of_ann(driver) == [1]
-
-
 def test_mvp_report_after_the_next_map_loads_does_not_count_for_the_old_map() -> None:
     driver = played_round()
     before = mvps_of_ann(driver)

@@ -294,17 +294,6 @@ def test_scenarios_have_their_specific_items() -> None:
     assert "player_connected" in rejoin[rejoin.index("player_disconnected") :]
 
 
-def test_unlisted_players_are_never_named() -> None:
-    played = simulated("stranger")
-    named = {
-        player.steam_id
-        for one in played.reader.timeline.waiting
-        for field in ("player", "killer", "victim")
-        if isinstance(player := getattr(one.item, field, None), items.Person)
-    }
-    assert named <= {*played.settings.roster, None}
-
-
 # --- the same bytes -----------------------------------------------------------------------------------------------
 
 
@@ -340,10 +329,3 @@ def test_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_drainin
     is_stored, is_drained = data.draw(st.booleans(), "stored"), data.draw(st.booleans(), "drained")
     assert read(name, cuts, is_stored=is_stored, is_drained=is_drained) == read_at_once(name)
     assert len(read_at_once(name)) > 50
-
-
-def test_stored_reader_without_a_timeline_is_rejected() -> None:
-    old = msgspec.to_builtins(MatchReader.create(MATCHES["series"][0], START_MS))
-    del old["timeline"]
-    with pytest.raises(msgspec.ValidationError, match="timeline"):
-        msgspec.convert(old, type=MatchReader)

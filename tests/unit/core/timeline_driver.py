@@ -16,8 +16,6 @@ I = TypeVar("I", bound=TimelineItemBase)  # noqa: E741 - an item type
 
 
 class TimelineDriver(MatchDriver):
-    """Collects the timeline items of each map."""
-
     def __init__(self, settings: GameSettings) -> None:
         super().__init__(settings)
         self.timeline = Timeline()
@@ -40,11 +38,9 @@ class TimelineDriver(MatchDriver):
         return self
 
     def of(self, kind: type[I], map_number: int = 1) -> list[I]:
-        """The items of one type on a map."""
         return [item for item in self.maps.get(map_number, []) if isinstance(item, kind)]
 
     def types(self, map_number: int = 1) -> list[str]:
-        """The types of all items of a map, in order."""
         return [str(item.__struct_config__.tag) for item in self.maps.get(map_number, [])]
 
     def start_round(self, number: int = 1) -> Self:

@@ -45,11 +45,9 @@ class ServerLog:
         self.lines: list[tuple[int, str]] = []
 
     def file(self) -> str:
-        """Return all lines as a log file."""
         return "".join(f"L {format_stamp(at_ms, millis=False)}: {text}\n" for at_ms, text in self.lines)
 
     def posts(self) -> str:
-        """Return all lines as a recording with one post per line."""
         recorded, offset = [], 0
         for at_ms, text in self.lines:
             body = f"{format_stamp(at_ms, millis=True)} - {text}\n"

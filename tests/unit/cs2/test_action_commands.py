@@ -13,8 +13,6 @@ from matchpod.core.model import GameSettings
 from matchpod.cs2.action_commands import action_commands, is_on_plugin_list, read_answers, roster_commands
 from tests.unit.core.match_driver import ANN, BEN, CAT, deathmatch, duel
 
-LINED_UP = {"roster": Roster.of(duel())}
-
 
 def action(action_type: ActionType, **fields: Any) -> ActionRequest:
     return msgspec.structs.replace(ActionRequest(id="action_1", type=action_type), **fields)

@@ -13,8 +13,6 @@ ANN, BEN, CID = id64(1), id64(2), id64(3)
 
 
 class EconomyLog(ServerLog):
-    """A server log with lines about money and equipment."""
-
     def money(self, account: int, before: int, change: int, cause: str = "") -> Self:
         tail = f" ({cause})" if cause else ""
         return self.write(
@@ -46,7 +44,6 @@ class EconomyLog(ServerLog):
 
 
 def frozen() -> EconomyLog:
-    """Return a log in the freeze time of round 2."""
     return EconomyLog().go_live().round_end("CT").freeze()
 
 

@@ -390,12 +390,6 @@ def test_game_over_with_the_score_of_the_last_round_ends_the_map() -> None:
     assert log.interpreter.flow.phase is MapPhase.OVER
 
 
-def test_final_score_by_side_is_converted_to_teams() -> None:
-    log = ServerLog().go_live().play("CT").round_end("CT").halftime().round_end("TERRORIST").game_over()
-    ended = log.last(ev.MapEnded)
-    assert (ended.team1_score, ended.team2_score) == (3, 0)
-
-
 def test_nothing_after_game_over_counts() -> None:
     log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     before = [type(event) for event in log.events]

@@ -10,7 +10,7 @@ import pytest
 from cs2_protocol.game import Side, Team
 from cs2_protocol.log_lines.world_lines import LoadingMap
 from matchpod.core import events as ev
-from matchpod.core.effects import EndMatch, LoadMap, StartPlay
+from matchpod.core.effects import LoadMap, StartPlay
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.cs2.map_end import EndReport
@@ -19,10 +19,10 @@ from matchpod.cs2.match_reader import MatchReader
 from tests.unit.cs2.server_log import MAP, TEAM1, TEAM2, ServerLog, competitive, id64
 from tests.unit.cs2.test_interpreter import restore
 
+FFA = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+
 
 class PlayedMatch:
-    """A server log whose events are applied to a match."""
-
     def __init__(self, settings: GameSettings | None = None) -> None:
         self.log = ServerLog(settings)
         self.reader = MatchReader.create(settings or competitive(), self.log.now)
@@ -241,27 +241,23 @@ def test_final_score_without_other_lines_follows_the_players_sides() -> None:
 def test_map_does_not_go_live_on_an_empty_server() -> None:
     log = ServerLog().load().match_start(0).round_start()
     assert not log.all(ev.MapLive)
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    assert not ServerLog(ffa).load().match_start(0).all(ev.MapLive)
+    assert not ServerLog(FFA).load().match_start(0).all(ev.MapLive)
 
 
 def test_map_does_not_end_on_an_empty_server() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().match_start(0).game_over("deathmatch", (0, 0)).load("de_dust2")
+    log = ServerLog(FFA).load().match_start(0).game_over("deathmatch", (0, 0)).load("de_dust2")
     assert not log.all(ev.MapEnded)
 
 
 def test_deathmatch_warmup_is_not_live_without_a_status_line() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().write('World triggered "Warmup_Start"', f'World triggered "Match_Start" on "{MAP}"')
+    log = ServerLog(FFA).load().write('World triggered "Warmup_Start"', f'World triggered "Match_Start" on "{MAP}"')
     assert not log.join(1).all(ev.MapLive)
     log.write('World triggered "Warmup_End"', f'World triggered "Match_Start" on "{MAP}"')
     assert len(log.all(ev.MapLive)) == 1
 
 
 def test_deathmatch_whose_status_shows_warmup_was_not_live() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().join(1).match_start(-1)
+    log = ServerLog(FFA).load().join(1).match_start(-1)
     assert not log.all(ev.MapLive)
     assert not log.all(ev.WarmupBegan)
     log.match_start(-1).match_start(0)
@@ -269,14 +265,12 @@ def test_deathmatch_whose_status_shows_warmup_was_not_live() -> None:
 
 
 def test_deathmatch_that_returns_to_warmup_is_suspended() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().join(1, 2).match_start(0).kill(1, 2).match_start(-1)
+    log = ServerLog(FFA).load().join(1, 2).match_start(0).kill(1, 2).match_start(-1)
     assert len(log.all(ev.WarmupBegan)) == 1
 
 
 def test_deathmatch_without_any_status_goes_live_with_the_first_fight() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().join(1, 2).write(f'World triggered "Match_Start" on "{MAP}"').wait(3)
+    log = ServerLog(FFA).load().join(1, 2).write(f'World triggered "Match_Start" on "{MAP}"').wait(3)
     assert not log.all(ev.MapLive)
     log.kill(1, 2)
     (live,), (kill,) = log.all(ev.MapLive), log.all(ev.Kill)
@@ -284,8 +278,7 @@ def test_deathmatch_without_any_status_goes_live_with_the_first_fight() -> None:
 
 
 def test_deathmatch_on_an_empty_server_goes_live_with_the_first_player() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    log = ServerLog(ffa).load().match_start(0).wait(30).join(1)
+    log = ServerLog(FFA).load().match_start(0).wait(30).join(1)
     assert len(log.all(ev.MapLive)) == 1
 
 
@@ -558,13 +551,6 @@ def test_player_who_joins_a_side_during_a_round_is_not_in_its_line_up() -> None:
     assert not log.all(ev.LineupGrown)
 
 
-def test_map_first_seen_mid_game_has_its_score_at_once() -> None:
-    log = ServerLog().join(1, 2, 3, 4)
-    log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
-    live = log.freeze().last(ev.MapLive)
-    assert (live.team1_score, live.team2_score) == (4, 3)
-
-
 # --- ends --------------------------------------------------------------------------------------------------------
 
 
@@ -609,13 +595,6 @@ def test_game_over_without_a_second_source_is_accepted_after_a_timeout() -> None
     flow.accept_unconfirmed_end(log.now + CONFIRM_TIMEOUT_MS, out)
     assert out == [ev.MapEnded(log.now, MAP, 13, 5, is_complete=False)]
     assert flow.next_deadline_ms() is None
-
-
-def test_match_start_confirms_game_over_and_restores_nothing() -> None:
-    log = ServerLog().go_live().play("CT").game_over(score=(13, 5))
-    log.write(f'World triggered "Match_Start" on "{MAP}"')
-    assert isinstance(log.events[-1], ev.MapEnded)
-    assert not log.all(ev.RoundRestored)
 
 
 def test_round_start_in_the_tick_of_game_over_does_not_contradict_it() -> None:
@@ -688,13 +667,6 @@ def test_huge_numbers_use_little_memory() -> None:
     log.write('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "999999") (T "999999")')
     assert len(log.interpreter.flow.scores) <= MAX_ROUNDS + 1
     assert len(msgspec.msgpack.encode(log.interpreter)) < 20_000
-
-
-def test_deathmatch_game_over_ends_the_match() -> None:
-    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
-    played = PlayedMatch(ffa)
-    played.log.load().join(1, 2).match_start(0).kill(1, 2).game_over("deathmatch", (7, 3))
-    assert played.fold().effects[-1] == EndMatch()
 
 
 def test_map_load_resets_team1_to_ct() -> None:

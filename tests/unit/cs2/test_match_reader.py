@@ -196,21 +196,6 @@ def test_resume_puts_players_and_our_clock_in_doubt() -> None:
     assert poster.reader.clock.is_ours_in_doubt
 
 
-def test_console_presence_replaces_lost_join_lines() -> None:
-    poster = LogPoster()
-    poster.post("hello")
-    poster.post("hello", skip=400)
-    names = {id64(account): f"p{account}" for account in (1, 2, 3, 4)}
-    load_ms = round(poster.reader.match.timers.client_load_s * 1000)
-    poster.reader.read_presence(names, RECEIVED_MS)
-    assert poster.reader.match.presence.missing() == ()
-    poster.reader.read_presence(names, RECEIVED_MS + load_ms)
-    assert poster.reader.match.presence.complete_since_ms() == RECEIVED_MS + load_ms
-    ready_ms = poster.reader.next_deadline_ms()
-    assert ready_ms is not None
-    assert poster.reader.tick(ready_ms).effects == [StartPlay(1)]
-
-
 def test_plugin_report_of_the_last_round_is_applied_after_the_end() -> None:
     poster = LogPoster()
     poster.go_live()
@@ -277,15 +262,6 @@ def test_report_of_shots_that_was_overtaken_is_ignored() -> None:
     assert {number: shots[number][id64(1)].fired for number in shots} == {1: 10, 2: 7}
     poster.reader.read_shots(shots_report({1: 10}, 6), RECEIVED_MS)
     assert not shots[2], "a backup was restored again"
-
-
-def test_stored_reader_equals_the_original() -> None:
-    poster = LogPoster()
-    poster.go_live()
-    poster.reader.read_report(MAP_RESULT, RECEIVED_MS)
-    stored = msgspec.msgpack.encode(poster.reader)
-    restored = msgspec.msgpack.decode(stored, type=MatchReader)
-    assert restored == poster.reader
 
 
 def test_clock_is_anchored_by_the_time_stamp_of_the_post() -> None:

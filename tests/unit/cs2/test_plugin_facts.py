@@ -25,8 +25,6 @@ def round_end(
 
 
 class LogAndPlugin:
-    """A server log together with its plugin's reports."""
-
     def __init__(self) -> None:
         self.log = ServerLog().go_live()
         self.flow = self.log.interpreter.flow

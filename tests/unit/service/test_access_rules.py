@@ -15,6 +15,7 @@ from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.identity.principals import Principal, Role, Scope
 from tests.clocks import ManualClock
+from tests.vaults import VAULT
 
 KEY = "mk_live_" + "aB3_-" * 8 + "xyz"
 BOTH = frozenset(Scope)
@@ -48,19 +49,8 @@ class EmptyDatabase(NoDatabase):
         return []
 
 
-class OpenVault:
-    def seal(self, secret: str) -> bytes:
-        return secret.encode()
-
-    def open(self, sealed: bytes) -> str:
-        return sealed.decode()
-
-    def reseal(self, sealed: bytes) -> bytes | None:
-        return None
-
-
 def access(db: NoDatabase | None = None) -> Access:
-    return Access(db=db or NoDatabase(), clock=ManualClock(0), vault=OpenVault())
+    return Access(db=db or NoDatabase(), clock=ManualClock(), vault=VAULT)
 
 
 def rejection(header: str | None, db: NoDatabase | None = None) -> str:

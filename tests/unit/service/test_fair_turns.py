@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
@@ -73,19 +74,17 @@ class Party:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-def run(scenario: Callable[[Party], Awaitable[None]], limits: TurnLimits = PATIENT) -> None:
-    async def main() -> None:
-        party = Party(limits)
-        try:
-            await scenario(party)
-        finally:
-            await party.leave()
-
-    asyncio.run(main())
+@asynccontextmanager
+async def a_party(limits: TurnLimits = PATIENT) -> AsyncIterator[Party]:
+    party = Party(limits)
+    try:
+        yield party
+    finally:
+        await party.leave()
 
 
-def test_one_turn_begins_per_iteration_of_the_event_loop_while_there_are_others() -> None:
-    async def scenario(party: Party) -> None:
+async def test_one_turn_begins_per_iteration_of_the_event_loop_while_there_are_others() -> None:
+    async with a_party(TurnLimits(near_s=FOREVER_S, wait_s=FOREVER_S, hold_s=0.0)) as party:
         assert party.turns.start("a")
         assert not party.turns.start("b")
         party.add("b")
@@ -94,11 +93,9 @@ def test_one_turn_begins_per_iteration_of_the_event_loop_while_there_are_others(
         assert len(party.begun) <= 1
         assert await party.settle() == ["b", "c"]
 
-    run(scenario, TurnLimits(near_s=FOREVER_S, wait_s=FOREVER_S, hold_s=0.0))
 
-
-def test_more_turns_begin_per_iteration_if_their_owner_is_alone() -> None:
-    async def scenario(party: Party) -> None:
+async def test_more_turns_begin_per_iteration_if_their_owner_is_alone() -> None:
+    async with a_party(TurnLimits(of_key=40, burst=3, near_s=FOREVER_S, wait_s=FOREVER_S)) as party:
         assert [party.turns.start("a") for _ in range(5)] == [True, True, True, False, False]
         party.add("a", 20)
         counts = [0]
@@ -107,11 +104,9 @@ def test_more_turns_begin_per_iteration_if_their_owner_is_alone() -> None:
             counts.append(len(party.begun))
         assert max(after - before for before, after in pairwise(counts)) == 3
 
-    run(scenario, TurnLimits(of_key=40, burst=3, near_s=FOREVER_S, wait_s=FOREVER_S))
 
-
-def test_key_has_fewer_in_progress_while_there_are_others() -> None:
-    async def scenario(party: Party) -> None:
+async def test_key_has_fewer_in_progress_while_there_are_others() -> None:
+    async with a_party(TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=FOREVER_S, wait_s=FOREVER_S)) as party:
         assert party.turns.start("other")
         party.turns.finish("other")
         party.add("flood", 10)
@@ -120,11 +115,9 @@ def test_key_has_fewer_in_progress_while_there_are_others() -> None:
             party.turns.finish("flood")
             assert await party.settle() == ["flood"]
 
-    run(scenario, TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=FOREVER_S, wait_s=FOREVER_S))
 
-
-def test_slow_work_does_not_keep_that_of_the_same_key_from_beginning() -> None:
-    async def scenario(party: Party) -> None:
+async def test_slow_work_does_not_keep_that_of_the_same_key_from_beginning() -> None:
+    async with a_party(TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S)) as party:
         assert party.turns.start("other")
         party.turns.finish("other")
         party.add("flood", 10)
@@ -133,11 +126,9 @@ def test_slow_work_does_not_keep_that_of_the_same_key_from_beginning() -> None:
                 await iterations()
         assert await party.settle() == ["flood"] * 4
 
-    run(scenario, TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S))
 
-
-def test_keys_take_turns_and_each_keeps_its_order() -> None:
-    async def scenario(party: Party) -> None:
+async def test_keys_take_turns_and_each_keeps_its_order() -> None:
+    async with a_party(TurnLimits(at_once=1, wait_s=FOREVER_S)) as party:
         assert party.turns.start("busy")
         party.add("a", 3)
         await iterations()
@@ -152,11 +143,9 @@ def test_keys_take_turns_and_each_keeps_its_order() -> None:
             begun.append(current)
         assert begun == ["a", "b", "c", "a", "b", "a"]
 
-    run(scenario, TurnLimits(at_once=1, wait_s=FOREVER_S))
 
-
-def test_key_that_had_no_turn_lately_comes_before_a_flood() -> None:
-    async def scenario(party: Party) -> None:
+async def test_key_that_had_no_turn_lately_comes_before_a_flood() -> None:
+    async with a_party(TurnLimits(at_once=1, wait_s=FOREVER_S)) as party:
         party.add("flood", 20)
         assert await party.settle() == ["flood"]
         for _ in range(3):
@@ -167,11 +156,9 @@ def test_key_that_had_no_turn_lately_comes_before_a_flood() -> None:
             party.turns.finish("other")
             assert await party.settle() == ["flood"]
 
-    run(scenario, TurnLimits(at_once=1, wait_s=FOREVER_S))
 
-
-def test_what_waits_is_held_back_while_a_key_without_waiting_work_has_its_turn() -> None:
-    async def scenario(party: Party) -> None:
+async def test_what_waits_is_held_back_while_a_key_without_waiting_work_has_its_turn() -> None:
+    async with a_party(TurnLimits(near_s=0.0, wait_s=FOREVER_S, hold_s=FOREVER_S)) as party:
         party.add("flood", 10)
         assert await party.settle() == ["flood", "flood"]
         party.add("other")
@@ -181,22 +168,18 @@ def test_what_waits_is_held_back_while_a_key_without_waiting_work_has_its_turn()
         party.turns.finish("other")
         assert await party.settle() == ["flood"]
 
-    run(scenario, TurnLimits(near_s=0.0, wait_s=FOREVER_S, hold_s=FOREVER_S))
 
-
-def test_single_work_of_a_key_is_not_held_back_for_that_of_another() -> None:
-    async def scenario(party: Party) -> None:
+async def test_single_work_of_a_key_is_not_held_back_for_that_of_another() -> None:
+    async with a_party(TurnLimits(wait_s=FOREVER_S, hold_s=FOREVER_S)) as party:
         assert party.turns.start("a")
         party.add("b")
         assert await party.settle() == ["b"]
         party.add("c")
         assert await party.settle() == ["c"]
 
-    run(scenario, TurnLimits(wait_s=FOREVER_S, hold_s=FOREVER_S))
 
-
-def test_what_is_held_back_begins_after_a_while() -> None:
-    async def scenario(party: Party) -> None:
+async def test_what_is_held_back_begins_after_a_while() -> None:
+    async with a_party(TurnLimits(near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S, hold_s=0.001)) as party:
         party.add("flood", 10)
         party.add("other")
         assert await party.settle() == ["flood", "flood", "other"]
@@ -206,14 +189,12 @@ def test_what_is_held_back_begins_after_a_while() -> None:
             while "flood" not in party.begun:
                 await iterations()
 
-    run(scenario, TurnLimits(near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S, hold_s=0.001))
-
 
 # --- those that no longer wait ------------------------------------------------------------------------------------
 
 
-def test_cancelled_wait_frees_its_place_in_the_queue() -> None:
-    async def scenario(party: Party) -> None:
+async def test_cancelled_wait_frees_its_place_in_the_queue() -> None:
+    async with a_party() as party:
         party.add("a", 2)
         await party.settle()
         first, second = party.add("a", 2)
@@ -229,11 +210,9 @@ def test_cancelled_wait_frees_its_place_in_the_queue() -> None:
         await iterations()
         assert party.turns.start("a")
 
-    run(scenario)
 
-
-def test_turn_that_begins_for_a_cancelled_task_ends() -> None:
-    async def scenario(party: Party) -> None:
+async def test_turn_that_begins_for_a_cancelled_task_ends() -> None:
+    async with a_party(TurnLimits(of_key=1, wait_s=FOREVER_S)) as party:
         assert party.turns.start("a")
         (waiting,) = party.add("a")
         await iterations(2)
@@ -244,11 +223,9 @@ def test_turn_that_begins_for_a_cancelled_task_ends() -> None:
         assert party.begun == []
         assert party.turns.start("a")
 
-    run(scenario, TurnLimits(of_key=1, wait_s=FOREVER_S))
 
-
-def test_wait_ends_if_the_one_who_waits_has_gone() -> None:
-    async def scenario(party: Party) -> None:
+async def test_wait_ends_if_the_one_who_waits_has_gone() -> None:
+    async with a_party(TurnLimits(of_key=1, wait_s=FOREVER_S)) as party:
         assert party.turns.start("a")
         watched: list[Callable[[], None] | None] = []
         waiting = asyncio.ensure_future(party.turns.wait(TurnKey("a"), watch_loss=watched.append))
@@ -263,11 +240,9 @@ def test_wait_ends_if_the_one_who_waits_has_gone() -> None:
         await iterations()
         assert party.turns.start("a")
 
-    run(scenario, TurnLimits(of_key=1, wait_s=FOREVER_S))
 
-
-def test_wait_has_a_time_limit() -> None:
-    async def scenario(party: Party) -> None:
+async def test_wait_has_a_time_limit() -> None:
+    async with a_party(TurnLimits(of_key=1, wait_s=0.0)) as party:
         assert party.turns.start("a")
         with pytest.raises(WaitedTooLongError):
             await party.turns.wait(TurnKey("a"))
@@ -277,11 +252,9 @@ def test_wait_has_a_time_limit() -> None:
         party.turns.finish("a")
         await unlimited
 
-    run(scenario, TurnLimits(of_key=1, wait_s=0.0))
 
-
-def test_queue_of_a_key_is_bounded_and_those_of_others_are_not_affected() -> None:
-    async def scenario(party: Party) -> None:
+async def test_queue_of_a_key_is_bounded_and_those_of_others_are_not_affected() -> None:
+    async with a_party(TurnLimits(of_key=1, waiting=3, wait_s=FOREVER_S, full_s=0.0)) as party:
         assert party.turns.start("a")
         party.add("a", 3)
         await iterations(2)
@@ -291,11 +264,10 @@ def test_queue_of_a_key_is_bounded_and_those_of_others_are_not_affected() -> Non
         party.add("b")
         assert await party.settle() == ["b"]
 
-    run(scenario, TurnLimits(of_key=1, waiting=3, wait_s=FOREVER_S, full_s=0.0))
 
+async def test_work_runs_in_a_turn_that_ends_even_if_it_fails() -> None:
+    async with a_party(TurnLimits(of_key=1)) as party:
 
-def test_work_runs_in_a_turn_that_ends_even_if_it_fails() -> None:
-    async def scenario(party: Party) -> None:
         async def fail() -> None:
             assert not party.turns.start("a")
             raise LookupError
@@ -305,8 +277,6 @@ def test_work_runs_in_a_turn_that_ends_even_if_it_fails() -> None:
                 await party.turns.run(TurnKey("a"), fail)
         await iterations()
         assert party.turns.start("a")
-
-    run(scenario, TurnLimits(of_key=1))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.booleans()), max_size=60))
@@ -350,12 +320,10 @@ def test_bounds_hold_and_all_work_is_done(steps: list[tuple[str, int, bool]]) ->
     asyncio.run(main())
 
 
-def test_more_changes_are_in_progress_because_they_share_a_commit() -> None:
-    async def scenario(party: Party) -> None:
+async def test_more_changes_are_in_progress_because_they_share_a_commit() -> None:
+    async with a_party() as party:
         begun = 0
         while party.turns.begin(changes_of("a")):
             begun += 1
             await iterations()
         assert begun == changes_of("a").parallel * PATIENT.of_key
-
-    run(scenario)

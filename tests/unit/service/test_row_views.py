@@ -18,8 +18,6 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A view of a row."""
-
     name: str
     started_at: str
     ended_at: str | None

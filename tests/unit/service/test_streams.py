@@ -163,7 +163,6 @@ class World:
         await recorder.begin()
 
     async def end(self) -> list[MapRow]:
-        """Make all maps final."""
         final = [replace(row, is_final=True, status=MapStatus.FINISHED) for row in self.rows]
         await self.db.write(history.refresh(MatchHistory(tuple(final))))
         return final

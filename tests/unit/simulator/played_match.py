@@ -152,7 +152,6 @@ class PlayedMatch:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Let simulated time pass, or less if the server ends."""
         until_ms = self.now_ms + round(seconds * 1000)
         self.run_until(lambda: self.now_ms >= until_ms)
 
@@ -203,7 +202,6 @@ class PlayedMatch:
                     pass
 
     def record(self, path: Path) -> Path:
-        """Write the log posts to a file for `matchpod replay`."""
         with path.open("wb") as file:
             for received_ms, headers, body in self.posts:
                 row = {"receivedAt": received_ms, "headers": headers, "bodyBase64": body}
@@ -211,12 +209,10 @@ class PlayedMatch:
         return path
 
     def log_lines(self) -> list[bytes]:
-        """Return all posted lines."""
         return [line for _, _, body in self.posts for line in body.split(b"\n") if line]
 
 
 def five_against_five(seed: int) -> PlayedMatch:
-    """Play a whole competitive match of ten rostered players."""
     played = PlayedMatch(rostered(MatchType.COMPETITIVE, 5), seed=seed)
     assert played.play()
     return played
@@ -242,5 +238,4 @@ def coached(match_type: MatchType, size: int, **changes: object) -> GameSettings
 
 
 def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:
-    """Return the default settings of a mode with these changes."""
     return msgspec.structs.replace(GameSettings(match_type=match_type, maps=("de_inferno",)), **changes)

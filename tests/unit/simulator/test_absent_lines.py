@@ -16,7 +16,7 @@ from tests.effort import seeds
 from tests.unit.simulator.played_match import START_MS, PlayedMatch
 from tests.unit.simulator.test_agreement import VARIANTS
 
-SEEDS = 6
+SEEDS = 4
 """Number of matches in `make test`; `make soak` plays five times as many."""
 
 _LEAVING = (Scenario.IDLE_KICK, Scenario.RAGE_QUIT_REJOIN, Scenario.WARMUP_BOTS, Scenario.SPECTATOR)

@@ -11,8 +11,6 @@ from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import GameSettings, MatchType
-from matchpod.core.views.result import build_result
-from matchpod.core.views.result_shapes import DeathmatchResult, SeriesResult
 from matchpod.core.views.timeline_items import KillItem
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import IS_SOAK, sized
@@ -85,22 +83,6 @@ def test_no_kill_is_told_under_a_wrong_round(mode: MatchType, seed: int) -> None
     assert known, "most kills are in both logs"
     assert {kill: number for kill, number in known.items() if number not in (None, whole[kill])} == {}
     assert None not in whole.values()
-
-
-@each_game
-def test_match_with_a_whole_log_is_complete(mode: MatchType, seed: int) -> None:
-    result = build_result(play(mode, seed, Scenario.FULL_MATCH).reader.match)
-    assert isinstance(result, SeriesResult)
-    assert [(one.complete, one.missing_rounds) for one in result.maps] == [(True, ())]
-
-
-@pytest.mark.parametrize(("scenario", "is_complete"), [(Scenario.LOG_LOSS, False), (Scenario.FULL_MATCH, True)])
-def test_deathmatch_says_whether_its_log_is_whole(scenario: Scenario, *, is_complete: bool) -> None:
-    match = play(MatchType.DEATHMATCH, 1, scenario).reader.match
-    result = build_result(match)
-    assert isinstance(result, DeathmatchResult)
-    assert result.complete is is_complete
-    assert match.maps[0].missing_rounds == (), "a deathmatch has no rounds"
 
 
 # --- one long piece of the log is lost, and all reports of the plugin --------------------------------------------

@@ -53,7 +53,6 @@ GAMES: tuple[tuple[GameSettings, Scenario], ...] = (
 
 @cache
 def record(game: int) -> tuple[LogPost | Report, ...]:
-    """Play a match, and return what was received in order."""
     settings, scenario = GAMES[game]
     played = InterruptedMatch(settings, scenario=scenario, seed=game + 7)
     assert played.play()

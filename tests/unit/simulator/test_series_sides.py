@@ -41,7 +41,7 @@ VARIANTS = [
     *product((MatchType.WINGMAN,), (BO3, BO5), ("open", "unnamed"), (Scenario.FULL_MATCH,)),
     *product((MatchType.COMPETITIVE,), (BO3,), ("open", "unnamed"), (Scenario.FULL_MATCH,)),
 ]
-QUICK = (1, 3, 4, 8, 24, 25)
+QUICK = (3, 4, 8, 24)
 """The numbers of the variants that `make test` plays; `make soak` plays all."""
 
 

@@ -153,12 +153,6 @@ def store(site: Site, maps: list[MapRow], stats: tuple[MapStats, ...] = (), /, *
     site.run(site.db.write(history.replace(MatchHistory(tuple(maps), changed, stats, rounds))))
 
 
-def set_status(site: Site, server_id: str, status: MapStatus, *, started_ms: int | None = STARTED_MS) -> None:
-    """Set the status and start time of all maps of a match and of its series."""
-    times = {"started_at_ms": started_ms, "sort_ms": started_ms or 0}
-    store(site, [replace(row, status=status, **times) for row in maps_of(site, server_id)], status=status, **times)
-
-
 def finish(site: Site, server_id: str) -> None:
     """Let the first team win as many maps as needed; cancel the rest. The first map gets a timeline."""
     rows = maps_of(site, server_id)
@@ -199,13 +193,11 @@ def _won(row: MapRow) -> MapRow:
 
 
 def append_events(site: Site, map_id: str, items: list[TimelineItem]) -> None:
-    """Store items of a timeline."""
     lines = [msgspec.json.encode(item) for item in items]
     site.run(site.db.write([map_events.append(map_id, items[0].seq, lines, at_ms=NOW_MS)]))
 
 
 def chat(first: int, last: int) -> list[TimelineItem]:
-    """Return chat items with these numbers."""
     at = "2026-09-21T14:14:00.000Z"
     return [
         ChatItem(seq=seq, timestamp=at, round_number=None, player=ANN, text=f"line {seq}", team_only=False)

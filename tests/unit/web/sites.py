@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
 import pytest
+import uvloop
 
 from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.adapters.sqlite import SqliteDatabase
@@ -323,7 +325,6 @@ class Site:
         return self.run(self.services.access.create_key(org, role=role, scopes=scopes)).text
 
     def new_server(self, **fields: object) -> str:
-        """Create a server and return its id."""
         response = self.create(**fields)
         assert response.status_code == 201, response.text
         server_id: str = response.json()["serverId"]
@@ -364,18 +365,34 @@ class Site:
         self.run(self.db.write(statements))
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """A site with two organizations and no matches."""
-    created = Site(tmp_path / "matchpod.sqlite")
+@contextmanager
+def opened(folder: Path, **options: Any) -> Iterator[Site]:
+    """Run a site on an empty database in this folder."""
+    created = Site(folder / "matchpod.sqlite", **options)
     try:
         yield created
     finally:
         created.close()
 
 
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A site with two organizations and no matches."""
+    with opened(tmp_path) as created:
+        yield created
+
+
+@pytest.fixture(
+    params=[uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.soak)],
+    ids=["uvloop", "asyncio"],
+)
+def site_on_loops(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """The same on the event loop of the service, in `make soak` also on that of Python."""
+    with opened(tmp_path, loop_factory=request.param) as created:
+        yield created
+
+
 def unavailable() -> DatabaseUnavailableError:
-    """Return the error of an unavailable database."""
     return DatabaseUnavailableError("the disk is full")
 
 

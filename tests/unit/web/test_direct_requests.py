@@ -60,7 +60,6 @@ class Transport(asyncio.Transport):
 
     @property
     def bodies(self) -> list[bytes]:
-        """The bodies of all responses."""
         bodies, rest = [], self.sent
         while rest:
             head, _, rest = rest.partition(b"\r\n\r\n")

@@ -126,7 +126,6 @@ def test_position_with_more_parts_than_maps_is_rejected(site: Site) -> None:
 
 
 def rejected_parameters(site: Site, path: str, header: str = "") -> list[str]:
-    """Return the names of the parameters that were rejected."""
     response = site.request("GET", path, key=site.key, headers={"Last-Event-ID": header})
     return [fault["path"] for fault in listed(check_error(response, 400, "INVALID_PARAMS"))]
 

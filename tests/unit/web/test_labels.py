@@ -17,7 +17,6 @@ from tests.unit.web.sites import Site, check_error
 
 site = sites.site
 LISTS = ("/api/v1/servers", "/api/v1/cs2/series", "/api/v1/cs2/matches")
-MODES = ("competitive", "casual", "deathmatch", "wingman", "retakes", "custom")
 LABELS = {"event": "finals", "round": "grand final: map 2", "A.b-c_9": "Ünïcode 🎮"}
 
 
@@ -36,13 +35,6 @@ def ids(site: Site, path: str, *labels: str, more: str = "") -> list[str]:
     page = site.get(f"{path}?{query}{more}").json()
     assert page["total"] == len(page["items"]), page
     return [item["serverId"] for item in page["items"]]
-
-
-@pytest.mark.parametrize("match_type", MODES)
-def test_matches_of_all_modes_have_labels(site: Site, match_type: str) -> None:
-    created = site.create(gameSettings=settings(LABELS, match_type)).json()
-    assert created["labels"] == LABELS
-    assert site.get(f"/api/v1/servers/{created['serverId']}").json()["labels"] == LABELS
 
 
 def shown_with(site: Site, server_id: str, external_id: str) -> Iterator[dict[str, object]]:
@@ -109,28 +101,6 @@ def test_lists_are_filtered_by_all_given_labels(site: Site) -> None:
         assert ids(site, path, "table:2", more=f"&serverId={first}") == []
 
 
-def test_filters_by_label_can_be_combined_with_others(site: Site) -> None:
-    running, canceled, later = (labeled(site, {"event": "finals"}) for _ in range(3))
-    site.start(running)
-    site.cancel(canceled)
-    label = "event:finals"
-    assert ids(site, LISTS[0], label, more="&status=running") == [running]
-    assert ids(site, LISTS[0], label, more="&phase=ended") == [canceled]
-    assert ids(site, LISTS[0], label, more="&region=eu-west") == []
-    assert ids(site, LISTS[0], label, more="&dateFrom=2026-09-21T14:13:20.126Z") == [later]
-    assert ids(site, LISTS[0], label, more="&dateTo=2026-09-21T14:13:20.124Z") == [running]
-    assert ids(site, LISTS[2], label, more="&status=cancelled&map=de_dust2") == [canceled]
-    assert ids(site, LISTS[2], label, more="&dateFrom=2026-09-21") == []  # none has started
-
-
-def test_pages_of_labeled_matches_follow_each_other(site: Site) -> None:
-    expected = [labeled(site, {"event": "finals"}) for _ in range(5)][::-1]
-    for path in LISTS:
-        pages = [site.get(f"{path}?label=event:finals&pageSize=2&page={page}").json() for page in (1, 2, 3, 4)]
-        assert [item["serverId"] for page in pages for item in page["items"]] == expected
-        assert {page["total"] for page in pages} == {5}
-
-
 NAMES = "must have a name of 1 to 32 of A-Z a-z 0-9 _ . -"
 
 
@@ -189,8 +159,3 @@ def test_invalid_filters_are_rejected(site: Site, path: str, query: str, message
 def test_series_of_one_server_are_not_filtered_by_label(site: Site) -> None:
     path = f"/api/v1/cs2/servers/{histories.new_series(site)}/series"
     check_error(site.get(f"{path}?label=event:finals"), 400, "INVALID_PARAMS")
-
-
-def test_region_says_that_it_is_a_sandbox(site: Site) -> None:
-    found = {region["code"]: region.get("simulated") for region in site.request("GET", "/api/v1/regions").json()}
-    assert found == {"sandbox": True, "eu-west": None}

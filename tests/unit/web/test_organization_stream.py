@@ -85,9 +85,7 @@ def test_errors_are_reported_before_the_stream_starts(site: Site) -> None:
 
 
 def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
-    site = Site(tmp_path / "matchpod.sqlite", poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01))
-
-    async def scenario() -> None:
+    async def scenario(site: Site) -> None:
         async with open_stream(site, PATH) as (client, _):
             assert await client.body() == POSITION % 0
             await create(site, "cup 1")
@@ -96,5 +94,5 @@ def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
             site.db.failure = None
             assert ids(await client.body()) == ["1"]
 
-    site.run(scenario())
-    site.close()
+    with sites.opened(tmp_path, poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01)) as site:
+        site.run(scenario(site))

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed, whi
 
 
 def render(folder: Path, document: bytes, search: str = "") -> dict[str, Any]:
-    """Return what the page shows for a document."""
     (folder / "document.json").write_bytes(document)
     script = str(resources.files("matchpod.web.openapi") / "assets" / "docs.js")
     command = [str(NODE), str(RENDER), script, str(folder / "document.json"), search]
@@ -36,7 +35,6 @@ def render(folder: Path, document: bytes, search: str = "") -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The page for callers."""
     return render(tmp_path_factory.mktemp("page"), describe(ENDPOINTS, "1.2.3"))
 
 

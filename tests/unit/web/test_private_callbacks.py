@@ -25,9 +25,8 @@ PUBLIC = "https://caller.example/"
 @pytest.fixture
 def local(tmp_path: Path) -> Any:
     """A site that only this machine can call, as far as its settings show."""
-    created = Site(tmp_path / "matchpod.sqlite", is_explicit=False)
-    yield created
-    created.close()
+    with sites.opened(tmp_path, is_explicit=False) as created:
+        yield created
 
 
 def create(site: Site, headers: dict[str, str] = LOCAL, *, key: str = "", **fields: object) -> httpx.Response:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.service.access.quotas import Quotas
+from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error
 
 
@@ -15,11 +16,8 @@ from tests.unit.web.sites import Site, check_error
 def site(tmp_path: Path) -> Iterator[Site]:
     """A site whose organizations may have three live matches and one stream, and create five matches per minute."""
     quotas = Quotas(max_live_matches=3, max_creations_per_minute=5)
-    created = Site(tmp_path / "matchpod.sqlite", quotas=quotas, max_streams=1)
-    try:
+    with sites.opened(tmp_path, quotas=quotas, max_streams=1) as created:
         yield created
-    finally:
-        created.close()
 
 
 def test_organization_with_too_many_live_matches_gets_429(site: Site) -> None:

@@ -19,13 +19,10 @@ START_MS = 1_768_849_000_000
 
 
 class RecordingLog:
-    """A log that records lines."""
-
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def write(self, line: Line) -> None:
-        """Record a line."""
         self.lines.append(line.text())
 
     def begin_map(self) -> None:
@@ -74,8 +71,6 @@ class RecordingGame(Game):
 
 
 class RecordingVisitors(Visitors):
-    """Visitors that record calls instead of connecting."""
-
     def __init__(self, arena: Arena, door: Door, game: Game, calls: list[str]) -> None:
         super().__init__(arena, door, game)
         self._calls = calls
@@ -88,8 +83,6 @@ class RecordingVisitors(Visitors):
 
 
 class RecordingOutside(NullOutside):
-    """A host that records calls."""
-
     def __init__(self, calls: list[str]) -> None:
         self._calls = calls
 
@@ -104,8 +97,6 @@ class RecordingOutside(NullOutside):
 
 
 class ConsoleHarness:
-    """A console with its dependencies."""
-
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.log = RecordingLog()

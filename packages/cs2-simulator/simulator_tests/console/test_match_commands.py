@@ -8,26 +8,51 @@ from cs2_simulator.play.player import Participant
 from simulator_tests.console.console_harness import ConsoleHarness
 
 
-@pytest.fixture
-def harness() -> ConsoleHarness:
-    return ConsoleHarness()
+@pytest.mark.parametrize(
+    ("command", "calls"),
+    [
+        ("mp_warmup_start", ["start warmup"]),
+        ("mp_warmup_end", ["end warmup"]),
+        ("mp_pause_match", ["pause mp_pause_match"]),
+        ("mp_unpause_match", ["unpause mp_unpause_match"]),
+        ("timeout_ct_start", ["pause TimeOutCTs"]),
+        ("timeout_terrorist_start", ["pause TimeOutTs"]),
+        ("mp_swapteams", ["swap"]),
+        ('mp_backup_restore_load_file "backup_round03.txt"', ["restore backup_round03.txt"]),
+    ],
+)
+def test_command_is_passed_to_the_game(harness: ConsoleHarness, command: str, calls: list[str]) -> None:
+    harness.game.files = ["backup_round03.txt"]
+    assert harness.execute(command) == ""
+    assert harness.calls == [*calls, "restart countdown"]
 
 
 @pytest.mark.parametrize(
-    ("command", "call"),
+    ("files", "command", "answer"),
     [
-        ("mp_warmup_start", "start warmup"),
-        ("mp_warmup_end", "end warmup"),
-        ("mp_pause_match", "pause mp_pause_match"),
-        ("mp_unpause_match", "unpause mp_unpause_match"),
-        ("timeout_ct_start", "pause TimeOutCTs"),
-        ("timeout_terrorist_start", "pause TimeOutTs"),
-        ("mp_swapteams", "swap"),
+        ([], "mp_backup_restore_load_file x.txt", "Failed to load file: x.txt\n"),
+        ([], "mp_backup_restore_load_file", "Usage:"),
+        ([], "mp_backup_round_file_last", "mp_backup_round_file_last = \n"),
+        (["backup_round03.txt"], "mp_backup_round_file_last", "mp_backup_round_file_last = backup_round03.txt\n"),
+        ([], "kick", "Usage:"),
+        ([], "kickid", "Usage:"),
+        ([], "kick some one", 'Can\'t kick "some one", name not found\n'),
     ],
 )
-def test_command_is_passed_to_the_game(harness: ConsoleHarness, command: str, call: str) -> None:
-    assert harness.execute(command) == ""
-    assert harness.calls == [call, "restart countdown"]
+def test_answer_of_a_command_of_the_match(harness: ConsoleHarness, files: list[str], command: str, answer: str) -> None:
+    harness.game.files = files
+    assert harness.execute(command).startswith(answer)
+
+
+@pytest.mark.parametrize("command", ['kickid "[U:1:7]"', "kick some one", 'kickid 65283 "not on the list"'])
+@pytest.mark.parametrize("is_in_game", [True, False])
+def test_player_is_kicked_by_steam_id_name_or_the_user_id_in_status(
+    harness: ConsoleHarness, command: str, is_in_game: bool
+) -> None:
+    harness.add_player(Participant("Some One", 7), 3, is_in_game=is_in_game)
+    assert ("65283" in harness.execute("status")) is not is_in_game
+    harness.execute(command)
+    assert harness.arena.players == []
 
 
 def test_restart_variable_triggers_a_restart_and_reads_as_zero(harness: ConsoleHarness) -> None:
@@ -52,53 +77,11 @@ def test_backups_are_listed_newest_first_and_five_by_default(harness: ConsoleHar
     assert len(harness.execute("mp_backup_restore_list_files -2").splitlines()) == 2
 
 
-def test_backup_is_loaded(harness: ConsoleHarness) -> None:
-    harness.game.files = ["backup_round03.txt"]
-    assert harness.execute('mp_backup_restore_load_file "backup_round03.txt"') == ""
-    assert harness.calls == ["restore backup_round03.txt", "restart countdown"]
-
-
-def test_missing_backup_is_reported(harness: ConsoleHarness) -> None:
-    assert harness.execute("mp_backup_restore_load_file x.txt") == "Failed to load file: x.txt\n"
-    assert harness.execute("mp_backup_restore_load_file").startswith("Usage:")
-
-
-def test_last_backup_is_printed(harness: ConsoleHarness) -> None:
-    assert harness.execute("mp_backup_round_file_last") == "mp_backup_round_file_last = \n"
-    harness.game.files = ["backup_round03.txt"]
-    assert harness.execute("mp_backup_round_file_last") == "mp_backup_round_file_last = backup_round03.txt\n"
-
-
 def test_player_is_kicked_by_user_id(harness: ConsoleHarness) -> None:
     harness.add_player(Participant("A", 7), 3)
     assert harness.execute('kickid 3 "not on the list"') == ""
     assert harness.log.lines == ['"A<3><[U:1:7]><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
     assert harness.calls == []
-
-
-def test_player_is_kicked_by_steam_id(harness: ConsoleHarness) -> None:
-    harness.add_player(Participant("A", 7), 3)
-    assert harness.execute('kickid "[U:1:7]"') == ""
-    assert harness.arena.players == []
-
-
-def test_player_is_kicked_by_name(harness: ConsoleHarness) -> None:
-    harness.add_player(Participant("Some One", 7), 3)
-    assert harness.execute("kick some one") == ""
-    assert harness.arena.players == []
-    assert harness.execute("kick some one") == 'Can\'t kick "some one", name not found\n'
-
-
-def test_loading_player_is_kicked_by_the_user_id_in_status(harness: ConsoleHarness) -> None:
-    harness.add_player(Participant("a", 7), 3, is_in_game=False)
-    assert "65283" in harness.execute("status")
-    assert harness.execute('kickid 65283 "not on the list"') == ""
-    assert harness.arena.players == []
-
-
-@pytest.mark.parametrize("command", ["kick", "kickid"])
-def test_kick_without_a_player_prints_the_usage(harness: ConsoleHarness, command: str) -> None:
-    assert harness.execute(command).startswith("Usage:")
 
 
 def test_bot_kick_kicks_only_bots(harness: ConsoleHarness) -> None:

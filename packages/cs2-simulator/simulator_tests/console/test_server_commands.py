@@ -8,51 +8,46 @@ from cs2_protocol.console_answers import parse_status_json
 from simulator_tests.console.console_harness import ConsoleHarness
 
 
-@pytest.fixture
-def harness() -> ConsoleHarness:
-    return ConsoleHarness()
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ('echo CM_ECHO_PROBE  "b c"', "CM_ECHO_PROBE b c\n"),
+        ("exec cmcomp/warmup.cfg", "exec: couldn't exec cmcomp/warmup.cfg\n"),
+        *((name, "") for name in ("execifexists a.cfg", "sv_setsteamaccount ABC", "tv_record x", "tv_stoprecord")),
+    ],
+)
+def test_answer_of_a_command_of_the_server(harness: ConsoleHarness, command: str, answer: str) -> None:
+    assert harness.execute(command) == answer
 
 
-def test_echo_prints_its_arguments(harness: ConsoleHarness) -> None:
-    assert harness.execute('echo CM_ECHO_PROBE  "b c"') == "CM_ECHO_PROBE b c\n"
-
-
-def test_console_chat_is_logged(harness: ConsoleHarness) -> None:
-    harness.execute("say (hi): there")
-    assert harness.log.lines == ['"Console<0>" say "(hi): there"']
-    assert harness.calls == []
-
-
-def test_console_chat_is_not_logged_by_every_server(harness: ConsoleHarness) -> None:
-    harness.execute("sim_console_chat 0")
-    assert harness.execute("say hi") == ""
-    assert harness.log.lines == []
-
-
-def test_exec_finds_no_config_file(harness: ConsoleHarness) -> None:
-    assert harness.execute("exec cmcomp/warmup.cfg") == "exec: couldn't exec cmcomp/warmup.cfg\n"
+def test_usage_and_build_are_printed(harness: ConsoleHarness) -> None:
     assert harness.execute("exec").startswith("exec <filename>")
-
-
-@pytest.mark.parametrize("command", ["execifexists a.cfg", "sv_setsteamaccount ABC", "tv_record x", "tv_stoprecord"])
-def test_command_without_effect_is_accepted_silently(harness: ConsoleHarness, command: str) -> None:
-    assert harness.execute(command) == ""
-
-
-@pytest.mark.parametrize("command", ["quit", "exit"])
-def test_quit_logs_a_message_and_exits(harness: ConsoleHarness, command: str) -> None:
-    assert harness.execute(command) == ""
-    assert harness.calls == ["exit"]
-    assert harness.log.lines == ['server_message: "quit"']
-
-
-def test_quit_closes_the_log_file(harness: ConsoleHarness) -> None:
-    harness.execute("sv_logfile 1; quit")
-    assert harness.log.lines == ['server_message: "quit"', "Log file closed"]
-
-
-def test_version_contains_the_build(harness: ConsoleHarness) -> None:
     assert "(10603)" in harness.execute("version")
+
+
+QUIT = 'server_message: "quit"'
+
+
+@pytest.mark.parametrize(
+    ("commands", "calls", "lines"),
+    [
+        pytest.param("say (hi): there", [], ['"Console<0>" say "(hi): there"'], id="console chat is logged"),
+        pytest.param("sim_console_chat 0; say hi", ["restart countdown"], [], id="but not by every server"),
+        pytest.param("quit", ["exit"], [QUIT], id="quit"),
+        pytest.param("exit", ["exit"], [QUIT], id="exit"),
+        pytest.param(
+            "sv_logfile 1; quit",
+            ["restart countdown", "exit"],
+            [QUIT, "Log file closed"],
+            id="quit closes the log file",
+        ),
+    ],
+)
+def test_lines_of_a_command_of_the_server(
+    harness: ConsoleHarness, commands: str, calls: list[str], lines: list[str]
+) -> None:
+    assert harness.execute(commands) == ""
+    assert (harness.calls, harness.log.lines) == (calls, lines)
 
 
 def test_status_commands_do_not_postpone_the_arrival_of_players(harness: ConsoleHarness) -> None:

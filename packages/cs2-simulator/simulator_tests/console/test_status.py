@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,11 +14,6 @@ from cs2_simulator.play.player import Participant
 from simulator_tests.console.console_harness import ConsoleHarness
 
 NAMES = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40)
-
-
-@pytest.fixture
-def harness() -> ConsoleHarness:
-    return ConsoleHarness()
 
 
 def depth(line: str) -> int:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.reader import LineReader
 from cs2_simulator.play.door import BY_USER
 from cs2_simulator.play.player import Participant, Player
-from protocol_tests.log_lines.line_format import format_http_line
 from simulator_tests.play.people.visited_server import VisitedServer, participant
 
 ID = "[U:1:77]"
@@ -180,15 +178,3 @@ def test_actions_of_a_player_who_left_are_ignored(server: VisitedServer) -> None
     server.door.leave(player, BY_USER)
     server.door.kick(player)
     assert len(server.log.lines) == lines
-
-
-def test_every_logged_line_is_parsed_back_to_the_same_value(server: VisitedServer) -> None:
-    player = join(server)
-    server.door.say(player, 'a "quoted" message')
-    server.door.rename(player, "<other>")
-    player.is_alive = True
-    server.door.join(player, "TERRORIST")
-    server.door.leave(player, BY_USER)
-    reader = LineReader()
-    for at_ms, line in server.log.lines:
-        assert reader.read(format_http_line(at_ms, line).encode())[1] == line

@@ -9,5 +9,4 @@ from simulator_tests.plugin.plugin_harness import PluginHarness
 
 @pytest.fixture
 def harness() -> PluginHarness:
-    """A server with the plugin and without a match."""
     return PluginHarness()

@@ -92,8 +92,6 @@ class FakeOutside(NullOutside):
 
 
 class FakeGame(Game):
-    """A game whose state is set by the test."""
-
     phase = GamePhase.WARMUP
     team1_side = Side.CT
     score = (0, 0)
@@ -160,8 +158,6 @@ class FakeConsole(Console):
 
 
 class PluginHarness:
-    """A server with the plugin."""
-
     def __init__(self, scenario: str = "full_match") -> None:
         self.variables = Variables()
         self.variables.set("sim_scenario", scenario)
@@ -191,7 +187,6 @@ class PluginHarness:
         return self.console.execute(command, "198.51.100.1:5000")
 
     def load(self, fields: dict[str, object] | None = None) -> None:
-        """Let the plugin load a match, including a map change."""
         if fields is not None:
             self.outside.match = FetchResult(200, json.dumps(fields).encode())
         self.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')

@@ -12,8 +12,6 @@ PASSWORD = "a password"
 
 
 class FakeMachine:
-    """Implements `GameMachine`."""
-
     def __init__(self, options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> None:
         self.options = options
         self.outside = outside
@@ -64,8 +62,6 @@ class FakeMachine:
         return ""
 
     def do_beat(self, value: str) -> str:
-        """Log a counter every `value` milliseconds."""
-
         def script() -> Script[None]:
             while True:
                 self.beats += 1
@@ -76,7 +72,6 @@ class FakeMachine:
         return ""
 
     def do_busy(self, value: str) -> str:
-        """Be busy for `value` milliseconds, as during a map load."""
         self.is_busy = True
         self.agenda.call_in(int(value), self._end_busy)
         return "busy"

@@ -21,8 +21,6 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 @dataclass
 class ReceivedRequest:
-    """One received request."""
-
     method: str
     target: str
     headers: list[tuple[str, str]]
@@ -47,7 +45,6 @@ class Response:
 
 
 def status(code: int, body: bytes = b"") -> Response:
-    """A response with this status and body."""
     return Response(b"HTTP/1.1 %d Status\r\nContent-Length: %d\r\n\r\n%s" % (code, len(body), body))
 
 
@@ -80,7 +77,6 @@ class LogReceiver:
         return f"http://127.0.0.1:{self.port}/log"
 
     def start(self) -> None:
-        """Listen, on the same port as before if any."""
         listening = socket.create_server(("127.0.0.1", self.port), backlog=512)
         self.port = listening.getsockname()[1]
         self.is_down = False
@@ -102,7 +98,6 @@ class LogReceiver:
         self._threads.clear()
 
     def wait_for(self, is_met: Callable[[], bool]) -> None:
-        """Wait until a condition on the received requests is met."""
         with self.changed:
             assert self.changed.wait_for(is_met, TIMEOUT_S), f"only {len(self.requests)} requests received"
 
@@ -144,7 +139,6 @@ class LogReceiver:
             return
 
     def _respond(self, peer: socket.socket, response: Response) -> bool:
-        """Send a response. Return True if the connection stays open."""
         if response.hangs:
             self._released.wait(TIMEOUT_S)
             return False

@@ -34,7 +34,6 @@ def run_driven(work: Callable[[DrivenLoop], Coroutine[object, object, _Result]])
 
 
 async def turns(count: int = 10) -> None:
-    """Let the event loop run what is due."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -61,20 +60,15 @@ class LoopThread:
             assert left == 0, f"{left} tasks left over"
 
     def call(self, work: Coroutine[object, object, _Result]) -> _Result:
-        """Run a coroutine in the loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT_S)
 
     def run(self, function: Callable[[], _Result]) -> _Result:
-        """Call a function in the loop and wait for its result."""
-
         async def work() -> _Result:
             return function()
 
         return self.call(work())
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock of a driven loop, and run what is due then."""
-
         async def work() -> None:
             assert isinstance(self.loop, DrivenLoop)
             self.loop.advance(seconds)

@@ -32,8 +32,6 @@ START = (
 
 
 class SimulateProcess:
-    """A running `simulate` process with fake machines."""
-
     def __init__(self, arguments: str, *, redirections: str = "") -> None:
         self.popen = subprocess.Popen(
             [

@@ -17,8 +17,6 @@ from simulator_tests.wire.loop_thread import LoopThread
 
 
 class FarmHarness:
-    """A farm in its own event loop."""
-
     def __init__(self, loop_thread: LoopThread, count: int, commands: tuple[str, ...]) -> None:
         self.loop_thread = loop_thread
         self.ended: list[SimulatedServer] = []
@@ -52,19 +50,6 @@ def test_every_server_has_its_own_port_and_instance_token() -> None:
         assert [harness.run(index, "echo hello") for index in range(5)] == ["hello"] * 5
         receiver.wait_for_requests(5)
         assert len({request.header_map["X-Server-Instance-Token"] for request in receiver.requests[:5]}) == 5
-
-
-def test_crash_of_one_server_does_not_affect_the_others() -> None:
-    with run_farm(3) as harness:
-        with RconClient(harness.ports[1]) as client:
-            client.log_in(PASSWORD)
-            client.send(5, 2, b"crash")
-            client.receive()
-            assert client.is_closed()
-        assert [server.has_crashed for server in harness.farm.servers] == [False, True, False]
-        assert harness.run(0, "echo alive") == harness.run(2, "echo alive") == "alive"
-        with pytest.raises(ConnectionRefusedError):
-            RconClient(harness.ports[1])
 
 
 def test_no_server_is_started_if_a_port_is_in_use() -> None:

@@ -27,7 +27,6 @@ START_MS = 1_768_849_200_000
 
 @contextmanager
 def server_with(fault: SetupFault | None) -> Iterator[int]:
-    """Run a whole server and yield its port."""
     options = ServerOptions(port=0, rcon_password=PASSWORD, setup_fault=fault)
     with LoopThread() as loop:
         farm = loop.run(lambda: Farm([options], Machine, on_exit=lambda _: None))
@@ -39,9 +38,8 @@ def server_with(fault: SetupFault | None) -> Iterator[int]:
 
 
 def answers(fault: SetupFault | None, *commands: str) -> list[str]:
-    with server_with(fault) as port, RconClient(port) as client:
-        assert client.log_in(PASSWORD)
-        return [client.run(command) for command in commands]
+    machine = machine_with(fault)
+    return [machine.execute(command, "127.0.0.1:50000") for command in commands]
 
 
 def test_healthy_server_lists_its_plugins() -> None:

@@ -92,8 +92,6 @@ class MatchDriver:
 
 
 class Receiver(asyncio.Protocol):
-    """One connection that receives posts."""
-
     def __init__(self, driver: MatchDriver) -> None:
         self._driver = driver
         self._received = b""

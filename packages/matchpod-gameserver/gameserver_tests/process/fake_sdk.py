@@ -60,7 +60,6 @@ class FakeSdk:
         self._server.server_close()
 
     def count(self, request: str) -> int:
-        """Return how often a request had an effect."""
         return self.requests.count(request)
 
     def _answer(self, method: str, path: str) -> tuple[int, object]:

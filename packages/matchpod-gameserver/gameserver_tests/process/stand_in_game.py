@@ -30,8 +30,6 @@ def say(text: str) -> None:
 
 
 class Session(socketserver.BaseRequestHandler):
-    """One RCON connection."""
-
     def handle(self) -> None:
         connection = ServerConnection()
         while received := self.request.recv(4096):
@@ -49,8 +47,6 @@ class Session(socketserver.BaseRequestHandler):
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """The RCON port."""
-
     allow_reuse_address = True
     daemon_threads = True
 

@@ -105,13 +105,6 @@ def test_health_is_reported_while_the_folder_is_made_and_sigterm_ends_that(place
     assert folders(place.folder) == []
 
 
-def test_missing_addon_is_one_sentence(place: Place) -> None:
-    wrapper = place.start("--addons=Retakes", *in_folder(place)[:2], *in_folder(place)[3:])
-    assert wrapper.popen.wait(TIMEOUT_S) == 1
-    assert "has no addon Retakes, neither in game/csgo/addons nor in" in wrapper.err.splitlines()[-1]
-    assert not (place.folder / "instances").exists()
-
-
 def command(tmp_path: Path, *arguments: str, python: str = sys.executable) -> list[str]:
     return [python, str(WRAPPER), arguments[0], f"--instances-dir={tmp_path}/instances", *OWNER, *arguments[1:]]
 

@@ -208,16 +208,6 @@ def test_ready_is_not_reported_again_if_only_the_answer_was_lost(place: Place, s
     assert place.sdk.count("POST /ready") == 1
 
 
-def test_ports_may_be_known_later(place: Place) -> None:
-    place.sdk.ports = {}
-    place.load_map()
-    wrapper = place.stand_in()
-    wrapper.wait_for("has no ports")
-    place.sdk.ports = {"game-tcp": place.port, "game-udp": place.port}
-    place.wait_until_ready()
-    wrapper.wait_for(f"port={place.port}")
-
-
 def test_no_sdk_within_the_limit_is_one_sentence(tmp_path: Path) -> None:
     (sdk_port,) = free_ports(1)
     wrapper = Wrapper(tmp_path, sdk_port, "--sdk-timeout", "0.1", "--", *SIMULATE)
@@ -225,13 +215,6 @@ def test_no_sdk_within_the_limit_is_one_sentence(tmp_path: Path) -> None:
     last = wrapper.err.splitlines()[-1]
     assert "ERROR waited 0.1 s for the Agones SDK: GET /gameserver at 127.0.0.1:" in last
     assert "Connection refused" in last
-
-
-def test_missing_port_is_one_sentence(place: Place) -> None:
-    wrapper = place.start("--port-name", "query", "--", *SIMULATE)
-    assert wrapper.popen.wait(TIMEOUT_S) == 1
-    assert wrapper.err.count("\n") == 1
-    assert f"ERROR the GameServer {NAME} has no port `query`; it has game-tcp, game-udp" in wrapper.err
 
 
 def test_program_that_does_not_exist_is_one_sentence(place: Place) -> None:
@@ -418,7 +401,6 @@ def test_game_gets_the_password_that_an_init_container_has_derived(place: Place)
 
 
 def _orphan(wrapper: Wrapper) -> tuple[int, int]:
-    """Return the ids of the child that the stand-in abandoned and of its new parent."""
     pattern = r"orphan (\d+) has the parent (\d+)"
     wait_until(lambda: re.search(pattern, wrapper.out), "orphan adopted")
     found = re.search(pattern, wrapper.out)

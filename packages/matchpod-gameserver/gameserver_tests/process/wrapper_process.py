@@ -101,11 +101,9 @@ class Wrapper:
         return int(found[1])
 
     def wait_for(self, text: str) -> None:
-        """Wait until its log contains the text."""
         wait_until(lambda: text in self.err or self.popen.poll() is not None, text)
         assert text in self.err, self.err
 
     def stop(self) -> int:
-        """Ask it to end, wait for that, and return its exit code."""
         self.popen.send_signal(signal.SIGTERM)
         return self.popen.wait(TIMEOUT_S)

@@ -62,7 +62,6 @@ def make_round(
     team1: StoredRoundTeam | None = None,
     team2: StoredRoundTeam | None = None,
 ) -> StoredRound:
-    """Return a round; `side` is the one of the first team."""
     other = None if side is None else side.other
     first = first_kill and StoredFirstKill(killer=first_kill[0], victim=first_kill[1])
     return StoredRound(

@@ -10,9 +10,8 @@ from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.anticheat.detectors import DETECTORS, MAX_PLAYERS, Detectors
 from matchpod.core.anticheat.headshot_rate import MIN_KILLS
-from matchpod.core.match.match import Match
 from matchpod.core.model import CvarSetting, MatchType
-from tests.unit.core.match_driver import ANN, BEN, EVE, MatchDriver, duel, live_duel
+from tests.unit.core.match_driver import ANN, BEN, EVE, duel, live_duel
 
 LIVE = ev.MapLive(0, "de_nuke", 0, Side.CT)
 ENDED = ev.MapEnded(0, "de_nuke", 13, 5)
@@ -149,24 +148,8 @@ def test_match_stores_detections_with_map_and_round() -> None:
     assert (found.map_number, found.round_number, found.detected_at_ms) == (1, 2, HEADSHOT.at_ms)
 
 
-def test_match_ignores_kills_before_it_is_live() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN)
-    for kill in ENOUGH:
-        driver.apply(kill)
-    assert driver.match.detections == []
-
-
 def test_match_stores_no_detections_of_unlisted_players() -> None:
     driver = live_duel()
     for kill in ENOUGH:
         driver.apply(replace(kill, killer=EVE))
     assert driver.match.detections == []
-
-
-def test_match_continues_detecting_from_a_snapshot() -> None:
-    driver = live_duel()
-    for kill in ENOUGH[1:]:
-        driver.apply(kill)
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(driver.match), type=Match)
-    again.apply(HEADSHOT, driver.now_ms)
-    assert len(again.detections) == 1

@@ -41,22 +41,23 @@ def test_second_burst_of_headshots_is_reported_with_its_weapon() -> None:
     ]
 
 
-def test_kills_in_the_same_whole_second_are_a_burst() -> None:
-    bursts = KillBursts()
-    observe(bursts, *(kill(5000, victim) for victim in range(3)))
-    assert bursts.bursts == 1
-
-
-def test_kills_in_adjacent_whole_seconds_are_no_burst() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(5000, 0), kill(5000, 1), kill(6000, 2))
-    assert bursts.bursts == 0
-
-
-def test_clock_set_back_gives_no_burst() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(5000, 0), kill(5000, 1), kill(4900, 2))
-    assert bursts.bursts == 0
+@pytest.mark.parametrize(
+    ("kills", "bursts"),
+    [
+        pytest.param([kill(5000, victim) for victim in range(3)], 1, id="same whole second"),
+        pytest.param([kill(5000, 0), kill(5000, 1), kill(6000, 2)], 0, id="adjacent whole seconds"),
+        pytest.param([kill(5000, 0), kill(5000, 1), kill(4900, 2)], 0, id="clock set back"),
+        pytest.param([kill(0, 0, "ak47"), kill(100, 1), kill(400, 2)], 0, id="an automatic gun raises the threshold"),
+        pytest.param([kill(0, 0), kill(300, 0), kill(600, 1)], 0, id="repeated victim counts once"),
+        pytest.param([kill(0, 0, "awp"), kill(1300, 1, "awp"), kill(2600, 2, "awp")], 0, id="normal fire rate"),
+        pytest.param([kill(0, 0, "awp"), kill(0, 1, "awp", is_wallbang=True)], 0, id="one bullet, two enemies"),
+        pytest.param([kill(5000, victim) for victim in range(5)], 1, id="a kill belongs to one burst only"),
+    ],
+)
+def test_kills_that_are_a_burst(kills: list[Kill], bursts: int) -> None:
+    seen = KillBursts()
+    observe(seen, *kills)
+    assert seen.bursts == bursts
 
 
 def test_burst_with_an_automatic_gun_needs_one_more_headshot() -> None:
@@ -66,12 +67,6 @@ def test_burst_with_an_automatic_gun_needs_one_more_headshot() -> None:
         assert bursts.bursts == 0
         observe(bursts, *burst(60_000, count, weapon))
         assert bursts.bursts == 1
-
-
-def test_one_automatic_gun_in_a_burst_raises_its_threshold() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(0, 0, "ak47"), kill(100, 1), kill(400, 2))
-    assert bursts.bursts == 0
 
 
 @pytest.mark.parametrize(
@@ -93,12 +88,6 @@ def test_body_shots_wallbangs_close_kills_and_other_weapons_are_no_burst(changes
     assert bursts.bursts == 0
 
 
-def test_repeated_victim_counts_once() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(0, 0), kill(300, 0), kill(600, 1))
-    assert bursts.bursts == 0
-
-
 @pytest.mark.parametrize("weapon", ["awp", "ssg08"])
 def test_bolt_action_kills_within_a_second_are_a_burst_regardless_of_hitgroup(weapon: str) -> None:
     bursts = KillBursts()
@@ -106,24 +95,6 @@ def test_bolt_action_kills_within_a_second_are_a_burst_regardless_of_hitgroup(we
     assert bursts.bursts == 1
     (report,) = observe(bursts, *burst(60_000, 2, weapon, is_headshot=False))
     assert report.reason.endswith("the last: 2 kills with a bolt-action rifle within a second")
-
-
-def test_bolt_action_kills_at_normal_fire_rate_are_no_burst() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(0, 0, "awp"), kill(1300, 1, "awp"), kill(2600, 2, "awp"))
-    assert bursts.bursts == 0
-
-
-def test_one_bullet_that_kills_two_enemies_is_no_burst() -> None:
-    bursts = KillBursts()
-    observe(bursts, kill(0, 0, "awp"), kill(0, 1, "awp", is_wallbang=True))
-    assert bursts.bursts == 0
-
-
-def test_kill_belongs_to_one_burst_only() -> None:
-    bursts = KillBursts()
-    observe(bursts, *(kill(5000, victim) for victim in range(5)))
-    assert bursts.bursts == 1
 
 
 def test_each_map_has_at_most_one_report_and_each_report_needs_two_new_bursts() -> None:

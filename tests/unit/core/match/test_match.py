@@ -8,7 +8,7 @@ import pytest
 from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, StartPlay
-from matchpod.core.match.match import TRANSITIONS, Match, MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
@@ -181,13 +181,7 @@ def test_map_loading_during_play_does_not_end_the_map() -> None:
     assert driver.end_map().effects == [EndMatch()]
 
 
-def test_deathmatch_has_no_winning_team() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live()
-    assert driver.end_map(30, 20).effects == [EndMatch()]
-    assert driver.match.winner is None
-
-
-# --- cancel, teams, detections, snapshot ------------------------------------------------------------------------
+# --- cancel, teams, detections ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phase", [phase for phase in MatchPhase if phase is not MatchPhase.OVER])
@@ -199,21 +193,6 @@ def test_match_can_be_canceled_in_every_phase_before_its_end(phase: MatchPhase) 
     assert driver.match.outcome == outcome
     assert driver.match.current_map.status is MapStatus.CANCELLED
     assert driver.match.winner is None
-
-
-def test_match_does_not_change_after_its_end() -> None:
-    driver = live_duel().end_map()
-    before = msgspec.msgpack.encode(driver.match)
-    assert (
-        driver.join(EVE).effects
-        + driver.live().effects
-        + driver.end_map().effects
-        + driver.restore().effects
-        + driver.wait(10**6)
-        == []
-    )
-    assert driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms) == []
-    assert msgspec.msgpack.encode(driver.match) == before
 
 
 def test_team_from_the_roster_takes_precedence_over_the_game() -> None:
@@ -269,27 +248,11 @@ def test_detection_belongs_to_the_old_map_until_the_next_one_loads() -> None:
     assert [(found.map_number, found.round_number) for found in driver.match.detections] == [(1, 24), (2, None)]
 
 
-def test_live_match_survives_a_snapshot() -> None:
-    driver = live_duel(BO3)
-    driver.match.set_allocated(driver.now_ms)
-    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
-    driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", is_enemy=True))
-    suspect(driver, ANN)
-    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(driver.match), type=Match)
-    assert restored == driver.match
-    assert restored.apply(ev.MapEnded(driver.now_ms, MAPS[0], 13, 5), driver.now_ms) == driver.end_map(13, 5).effects
-    assert restored == driver.match
-
-
 def test_match_with_one_listed_team_starts_when_that_team_is_complete() -> None:
     settings = GameSettings(
         match_type=MatchType.WINGMAN, maps=MAPS[:1], team1=TeamRoster("Reds", (ANN,)), team2=TeamRoster("Blues")
     )
     assert MatchDriver(settings).join(ANN).effects == [StartPlay(1)]
-
-
-def test_no_transition_leaves_the_final_phase() -> None:
-    assert all(phase is not MatchPhase.OVER for phase, _ in TRANSITIONS)
 
 
 # --- spectators and coaches ---------------------------------------------------------------------------------------

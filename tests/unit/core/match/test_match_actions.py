@@ -96,7 +96,6 @@ def unpaused(driver: MatchDriver, by: str = "mp_unpause_match") -> MatchDriver:
 
 
 def ask_for_pause(driver: MatchDriver) -> ActionRecord:
-    """A pause that was sent to the server."""
     record = ask(driver, ActionType.PAUSE)
     driver.match.note_action_sent(record.action.id)
     return record

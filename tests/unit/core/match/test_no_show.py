@@ -20,7 +20,6 @@ def forfeited(series_format: SeriesFormat = SeriesFormat.BO1, **changes: object)
 
 
 def reason_of(driver: MatchDriver) -> CancelReason | None:
-    """Why the match was canceled."""
     [*_, last] = driver.effects
     assert isinstance(last, CancelMatch)
     return last.reason

@@ -13,7 +13,6 @@ DAN = "76561198000000009"
 
 
 def roster_settings(*players: str) -> GameSettings:
-    """The settings of a deathmatch with these players."""
     return GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2",), players=players)
 
 

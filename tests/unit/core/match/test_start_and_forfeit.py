@@ -26,9 +26,9 @@ def forfeit_to(driver: MatchDriver, winner: Team) -> MatchDriver:
     return driver
 
 
-def decided(driver: MatchDriver, *, is_last: bool = False) -> ev.RoundDecided:
+def decided(driver: MatchDriver) -> ev.RoundDecided:
     reason = RoundEndReason.UNKNOWN
-    return ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, Side.CT, reason, 1, 0, is_last)
+    return ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, Side.CT, reason, 1, 0)
 
 
 # --- start --------------------------------------------------------------------------------------------------------
@@ -136,13 +136,6 @@ def test_forfeit_and_end_of_play_in_the_same_moment_give_one_outcome(is_forfeit_
     effects += driver.end_map(13, 5).effects if is_forfeit_first else []
     assert effects == [EndMatch()]
     assert driver.match.winner is (Winner.TEAM2 if is_forfeit_first else Winner.TEAM1)
-
-
-def test_match_that_play_has_decided_cannot_be_forfeited() -> None:
-    driver = live_duel().after(0)
-    driver.apply(decided(driver, is_last=True))
-    assert forfeit_to(driver, Team.TEAM2).effects == []
-    assert driver.end_map(1, 0).match.winner is Winner.TEAM1
 
 
 def test_canceled_match_cannot_be_forfeited() -> None:

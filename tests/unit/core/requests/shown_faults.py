@@ -11,5 +11,4 @@ Shown = tuple[str, str]
 
 
 def shown(faults: Iterable[Fault]) -> list[Shown]:
-    """Return the path and the message of each fault."""
     return [(str(fault.path), fault.message) for fault in faults]

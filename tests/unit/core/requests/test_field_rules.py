@@ -121,22 +121,3 @@ def test_schema_says_what_is_allowed() -> None:
     assert rules.number(1, 2).schema == {"type": "number", "minimum": 1, "maximum": 2}
     assert rules.choice(Colour).schema == {"type": "string", "enum": ["red", "blue"]}
     assert rules.nested("Team", ()).schema == {"$ref": "#/components/schemas/Team"}
-
-
-@pytest.mark.parametrize(
-    ("value", "read_as", "faulty"),
-    [
-        ({"event": "finals", "round": "2"}, {"event": "finals", "round": "2"}, []),
-        ({}, {}, []),
-        ("event", None, ["at.x"]),
-        ({"a": "1", "b": "2", "c": "3"}, None, ["at.x"]),
-        ({"A": "1", "b": 2}, {}, ["at.x.A", "at.x.b"]),
-    ],
-)
-def test_texts_by_name(value: object, read_as: object, faulty: list[str]) -> None:
-    def check(name: str) -> Fault | None:
-        return None if name.islower() else Fault(FaultCode.NOT_A_STRING)
-
-    rule = rules.texts_by_name(check, rules.text(), names="^[a-z]+$", maximum=2)
-    found, faults = read(rule, value)
-    assert (found, [path for path, _ in faults]) == (read_as, faulty)

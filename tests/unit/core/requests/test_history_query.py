@@ -105,16 +105,6 @@ def test_date_time_bounds_are_inclusive() -> None:
         assert query == ListQuery(from_ms=DAY_MS + 500, before_ms=DAY_MS + 1)
 
 
-def test_leap_day_is_valid_in_leap_years_only() -> None:
-    for read in READERS:
-        query = read([("dateFrom", "2024-02-29"), ("dateTo", "2024-02-29")])
-        assert (query.from_ms, query.before_ms) == (1_709_164_800_000, 1_709_251_200_000)
-        assert [path for path, _ in faults(read, ("dateFrom", "2023-02-29"), ("dateTo", "1900-02-29"))] == [
-            "dateFrom",
-            "dateTo",
-        ]
-
-
 def test_date_to_may_be_before_date_from() -> None:
     for read in READERS:
         query = read([("dateFrom", "1970-01-03"), ("dateTo", "1970-01-01")])
@@ -201,7 +191,6 @@ QUERIES = st.builds(
 
 
 def to_pairs(query: ListQuery) -> Pairs:
-    """The query parameters of a list query."""
     written = {
         "page": str(query.page),
         "pageSize": str(query.page_size),

@@ -327,6 +327,7 @@ def test_invalid_setting_of_a_deathmatch_is_reported() -> None:
         ("overtime", {}, "is only for matchType competitive or wingman, not deathmatch"),
         ("mapsWon", {"team1": 1}, "is only for matchType competitive or wingman, not deathmatch"),
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
+        ("spectators", [PLAYERS[0]], "is only for matchType competitive or wingman, not deathmatch"),
         ("sides", ["knife", "x"], "is only for matchType competitive or wingman, not deathmatch"),
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
     ]:
@@ -418,12 +419,6 @@ def test_at_most_32_people_are_listed() -> None:
 def test_coaches_need_a_listed_player() -> None:
     assert faults_of(body(teams=teams({"coaches": [PLAYERS[0]]}))) == [
         ("gameSettings.teams.team1.coaches", "need listed players: the match plugin seats coaches, and runs only then")
-    ]
-
-
-def test_deathmatch_has_no_spectators() -> None:
-    assert faults_of(deathmatch(spectators=[PLAYERS[0]])) == [
-        ("gameSettings.spectators", "is only for matchType competitive or wingman, not deathmatch")
     ]
 
 

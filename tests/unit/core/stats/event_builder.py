@@ -77,7 +77,6 @@ class EventBuilder:
         return self.add(ev.ShotsCounted, 1, round_number, {player_id: (fired, hit)})
 
     def ledger(self, *, is_free_for_all: bool = False) -> Ledger:
-        """Return a ledger with all events applied."""
         return fold(self.events, is_free_for_all=is_free_for_all)
 
 

@@ -72,14 +72,6 @@ def test_team_kill_is_not_counted_as_a_kill() -> None:
     assert line_of(ledger, BEN).deaths == 1
 
 
-def test_victim_of_the_bomb_dies_once() -> None:
-    assert line_of(live().die(ANNA, "bomb").die(ANNA, "world").ledger(), ANNA).deaths == 1
-
-
-def test_world_death_of_a_killed_player_is_not_counted() -> None:
-    assert line_of(live().kill(XENA, ANNA).die(ANNA).ledger(), ANNA).deaths == 1
-
-
 @pytest.mark.parametrize("cause", ["hegrenade", "inferno"])
 def test_enemy_who_hurt_a_player_most_assists_their_death_by_their_own_grenade(cause: str) -> None:
     builder = live().hit(XENA, ANNA, 40, 60).hit(YURI, ANNA, 41, 19).hit(BEN, ANNA, 10, 9).die(ANNA, cause)
@@ -128,12 +120,6 @@ def test_death_by_the_bomb_counts_only_before_the_decision() -> None:
 
 def test_spectator_who_leaves_has_no_statistics() -> None:
     assert "3001" not in {line.player_id for line in live().leave("3001").decide(1).end().ledger().lines()}
-
-
-def test_assists_and_flash_assists_are_counted_separately_and_on_enemies_only() -> None:
-    builder = live().assist(ANNA, XENA).assist(ANNA, XENA, flash=True).assist(ANNA, BEN).assist(ANNA, BEN, flash=True)
-    line = line_of(builder.ledger(), ANNA)
-    assert (line.assists, line.flash_assists) == (1, 1)
 
 
 def test_blinded_enemies_count_for_any_duration_unless_dead() -> None:

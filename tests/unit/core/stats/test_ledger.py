@@ -285,12 +285,6 @@ def test_huge_round_number_does_not_create_a_huge_list() -> None:
     assert len(EventBuilder().live(rounds_played=10**12).ledger().missing_rounds) < 1000
 
 
-def test_live_counts_include_the_open_round() -> None:
-    ledger = live().kill(ANNA, XENA).decide(1).start(2).kill(ANNA, XENA).assist(BEN, XENA).ledger()
-    counts = ledger.live_counts()
-    assert (counts[ANNA], counts[BEN], counts[XENA]) == (LiveCount(2), LiveCount(assists=1), LiveCount(deaths=2))
-
-
 # --- reports of the game and its plugins ---
 
 
@@ -341,12 +335,6 @@ def test_after_the_end_only_the_mvp_of_the_last_round_is_accepted() -> None:
     assert mvps_of(live().decide(1).start(2).decide(2).end().mvp(1, ANNA, 1), ANNA) == [None]
 
 
-def test_mvps_of_the_game_take_precedence_over_the_plugin() -> None:
-    builder = live().decide(1).mvp(1, ANNA, 5).game_counts(2, game_count(ANNA, mvps=1), game_count(BEN)).mvp(1, BEN, 5)
-    ledger = builder.ledger()
-    assert [line_of(ledger, who).mvps for who in (ANNA, BEN)] == [1, 0]
-
-
 def test_restore_drops_the_mvps_of_dropped_rounds() -> None:
     builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
     ledger = builder.game_counts(3, game_count(ANNA, mvps=2)).restore(1).ledger()
@@ -359,24 +347,9 @@ def test_late_report_of_a_round_that_is_played_again_names_no_mvp_of_the_new_att
     assert [(line.mvps, line.are_mvps_complete) for line in lines] == [(1, False), (0, False)]
 
 
-def test_mvps_are_incomplete_if_not_reported() -> None:
-    line = line_of(live().decide(1).mvp(7, ANNA, 1).end().ledger(), ANNA)
-    assert (line.mvps, line.are_mvps_complete) == (0, False)
-
-
-def test_shots_are_none_without_a_plugin_even_if_hits_are_logged() -> None:
-    line = line_of(live().hit(ANNA, XENA, 20, 80).ledger(), ANNA)
-    assert (line.shots_fired, line.shots_hit) == (None, None)
-
-
 def shots_of(builder: EventBuilder) -> tuple[int | None, int | None]:
     line = line_of(builder.ledger(), ANNA)
     return line.shots_fired, line.shots_hit
-
-
-def test_shots_are_summed_over_the_rounds() -> None:
-    builder = live().shots(1, ANNA, 10, 2).decide(1).game_counts(2).start(2).shots(2, ANNA, 25, 5)
-    assert shots_of(builder) == (35, 7)
 
 
 def test_repeated_shots_report_of_a_round_replaces_the_earlier_one() -> None:

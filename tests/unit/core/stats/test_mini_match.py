@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from cs2_protocol.game import Team
 from matchpod.core import events as ev
-from matchpod.core.stats import derived
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.core.views.leaderboard import LeaderboardSort, player_rows, rank
-from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, ZOE, EventBuilder, game_count, line_of
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, ZOE, EventBuilder, game_count
 
 
 def play_round_1(builder: EventBuilder) -> None:
@@ -189,20 +185,3 @@ def test_our_counts_agree_with_the_game() -> None:
     ledger = mini_match()
     assert ledger.is_complete
     assert ledger.discrepancies == []
-
-
-def test_ratios_are_computed_from_a_line() -> None:
-    anna = line_of(mini_match(), ANNA)
-    assert derived.hs_percent(anna.headshots, anna.kills) == 50.0
-    assert derived.kd_ratio(anna.kills, anna.deaths) == 2.0
-    assert derived.adr(anna.damage, anna.rounds_played) == 133.33
-    assert derived.kast_percent(anna.kast_rounds, anna.rounds_played) == 66.67
-    # 2.13 * 4/3 + 0.42 * 0/3 - 0.41 = 2.84 - 0.41
-    assert derived.impact(anna.kills, anna.assists, anna.rounds_played) == 2.43
-
-
-def test_leaderboard_ranks_the_players() -> None:
-    stored = msgspec.json.encode(player_rows(mini_match().lines(), {ZOE: "Zoe"}))
-    rows = [msgspec.json.decode(row) for row in rank(stored, sort_by=LeaderboardSort.UTILITY, limit=2)]
-    # Zoe and Xena threw one grenade each; Zoe has the kill.
-    assert [(row["steamId"], row["utility"]["total"]) for row in rows] == [(ZOE, 1), (XENA, 1)]

@@ -6,7 +6,6 @@ import msgspec
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided
-from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started
 
@@ -15,17 +14,6 @@ def started() -> RoundRecord:
     record = RoundRecord(1)
     record.start(round_started())
     return record
-
-
-def test_players_in_the_line_ups_play_the_round() -> None:
-    record = started()
-    assert {player_id: row.rounds_played for player_id, row in record.players.items()} == dict.fromkeys(
-        TEAM1 + TEAM2, 1
-    )
-
-
-def test_player_outside_the_line_ups_has_counters_but_did_not_play_the_round() -> None:
-    assert started().counts("3001") == PlayerRound()
 
 
 def test_team_comes_from_the_line_up() -> None:
@@ -112,14 +100,6 @@ def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
     assert [record.counts(player_id).deaths for player_id in (XENA, ANNA, BEN, "1003")] == [1, 1, 0, 0]
 
 
-def test_record_round_trips() -> None:
-    record = started()
-    record.add_fall(Fall(5, XENA))
-    record.decide(round_decided(None))
-    record.has_game_counts = True
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=RoundRecord) == record
-
-
 def test_players_alive_at_the_decision_survive_the_round() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
@@ -128,19 +108,6 @@ def test_players_alive_at_the_decision_survive_the_round() -> None:
     record.decide(round_decided(Team.TEAM2))
     record.add_fall(Fall(3, XENA))
     assert (record.alive(Team.TEAM1), record.alive(Team.TEAM2)) == ({"1003"}, set(TEAM2))
-
-
-def test_first_kill_is_of_an_enemy_and_before_the_decision() -> None:
-    record = started()
-    record.add_fall(Fall(1, ANNA, BEN))
-    assert record.first_kill() is None
-    first = Fall(2, XENA, BEN, is_enemy=True, weapon="ak47")
-    record.add_fall(first)
-    assert record.first_kill() == first
-    late = started()
-    late.decide(round_decided(None))
-    late.add_fall(first)
-    assert late.first_kill() is None
 
 
 def test_sides_follow_the_side_of_the_winner() -> None:

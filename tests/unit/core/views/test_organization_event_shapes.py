@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -37,20 +37,19 @@ from matchpod.core.views.timeline_items import PausedItem, UnpausedItem
 AT = "2026-09-21T14:14:00.000Z"
 LIVE = MapState(name="de_nuke", number=1, status=MapStatus.LIVE, score=Score(0, 0), winner=None)
 HEAD = '"serverId":"srv_1","externalMatchId":"cup 1","at":"2026-09-21T14:14:00.000Z"'
+MATCH: Any = {"server_id": "srv_1", "external_match_id": "cup 1", "at": AT}
 EXAMPLES: list[tuple[OrganizationEvent, str]] = [
     (
-        MatchCreatedEvent(server_id="srv_1", external_match_id="cup 1", at=AT, region="eu"),
+        MatchCreatedEvent(**MATCH, region="eu"),
         '{"type":"match_created",HEAD,"region":"eu"}',
     ),
     (
-        ServerRunningEvent(server_id="srv_1", external_match_id="cup 1", at=AT, ip="203.0.113.7", port=27015),
+        ServerRunningEvent(**MATCH, ip="203.0.113.7", port=27015),
         '{"type":"server_running",HEAD,"ip":"203.0.113.7","port":27015}',
     ),
     (
         MapWentLiveEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
+            **MATCH,
             map_id="m",
             map_number=1,
             map_name="de_nuke",
@@ -64,38 +63,21 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
     ),
     (
         ScoreChangedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            map_id="m",
-            map_number=1,
-            round_number=7,
-            score=Score(4, 3),
-            series_score=SeriesScore(0, 0),
+            **MATCH, map_id="m", map_number=1, round_number=7, score=Score(4, 3), series_score=SeriesScore(0, 0)
         ),
         '{"type":"score_changed",HEAD,"mapId":"m","mapNumber":1,"roundNumber":7,"score":{"team1":4,"team2":3},'
         '"seriesScore":{"team1":0,"team2":0}}',
     ),
     (
         MapFinishedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            map_id="m",
-            map_number=1,
-            score=Score(13, 3),
-            winner=Winner.TEAM1,
-            series_score=None,
-            maps=(),
+            **MATCH, map_id="m", map_number=1, score=Score(13, 3), winner=Winner.TEAM1, series_score=None, maps=()
         ),
         '{"type":"map_ended",HEAD,"mapId":"m","mapNumber":1,"score":{"team1":13,"team2":3},"winner":"team1",'
         '"seriesScore":null,"maps":[]}',
     ),
     (
         ActionChangedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
+            **MATCH,
             action_id="action_1",
             action=ActionType.RESTORE,
             fields={"round": 9},
@@ -108,56 +90,35 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
         '"detail":"The server refused it.","reason":null,"by":"ann"}',
     ),
     (
-        MatchEndedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            outcome="match_canceled",
-            reason=CancelReason.SERVER_LOST,
-            status="failed",
-        ),
+        MatchEndedEvent(**MATCH, outcome="match_canceled", reason=CancelReason.SERVER_LOST, status="failed"),
         '{"type":"match_ended",HEAD,"outcome":"match_canceled","reason":"server_lost","status":"failed"}',
     ),
     (
         MatchRuledEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            ruling=Ruling(id="rul_1", winner=RuledWinner.NONE, reason=None, by="Eva", ruled_at=AT),
+            **MATCH, ruling=Ruling(id="rul_1", winner=RuledWinner.NONE, reason=None, by="Eva", ruled_at=AT)
         ),
-        '{"type":"ruling",HEAD,"ruling":{"id":"rul_1","winner":"none","reason":null,"by":"Eva","ruledAt":"AT"}}'.replace(
-            '"AT"', f'"{AT}"'
-        ),
+        '{"type":"ruling",HEAD,"ruling":{"id":"rul_1","winner":"none","reason":null,"by":"Eva","ruledAt":"AT"}}',
     ),
     (
         MatchPausedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            map_id="m",
-            map_number=1,
-            item=PausedItem(seq=5, timestamp=AT, round_number=3, by="mp_pause_match"),
+            **MATCH, map_id="m", map_number=1, item=PausedItem(seq=5, timestamp=AT, round_number=3, by="mp_pause_match")
         ),
         '{"type":"match_paused",HEAD,"mapId":"m","mapNumber":1,"item":{"type":"paused","seq":5,"timestamp":"AT",'
-        '"roundNumber":3,"by":"mp_pause_match","calledBy":null}}'.replace('"AT"', f'"{AT}"'),
+        '"roundNumber":3,"by":"mp_pause_match","calledBy":null}}',
     ),
     (
         MatchResumedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
+            **MATCH,
             map_id="m",
             map_number=1,
             item=UnpausedItem(seq=6, timestamp=AT, round_number=3, by="mp_unpause_match"),
         ),
         '{"type":"match_resumed",HEAD,"mapId":"m","mapNumber":1,"item":{"type":"unpaused","seq":6,"timestamp":"AT",'
-        '"roundNumber":3,"by":"mp_unpause_match"}}'.replace('"AT"', f'"{AT}"'),
+        '"roundNumber":3,"by":"mp_unpause_match"}}',
     ),
     (
         AntiCheatEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
+            **MATCH,
             map_id="m",
             map_number=1,
             detection=AntiCheatEntry(
@@ -174,27 +135,17 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
         ),
         '{"type":"anti_cheat",HEAD,"mapId":"m","mapNumber":1,"detection":{"steamId":"76561198000000001","name":"x",'
         '"team":null,"type":"aimbot","reason":"snapped","weapon":"ak47","mapNumber":1,"roundNumber":3,'
-        '"detectedAt":"AT"}}'.replace('"AT"', f'"{AT}"'),
+        '"detectedAt":"AT"}}',
     ),
     (
         AttentionRaisedEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            attention=RaisedAttention(kind="pause", urgency="soon", text="paused for", since=AT, until=None),
+            **MATCH, attention=RaisedAttention(kind="pause", urgency="soon", text="paused for", since=AT, until=None)
         ),
         '{"type":"attention_raised",HEAD,"attention":{"kind":"pause","urgency":"soon","text":"paused for",'
-        '"since":"AT","until":null}}'.replace('"AT"', f'"{AT}"'),
+        '"since":"AT","until":null}}',
     ),
     (
-        DemoAvailableEvent(
-            server_id="srv_1",
-            external_match_id="cup 1",
-            at=AT,
-            map_id="m",
-            map_number=1,
-            demo=msgspec.Raw(b'{"state":"available"}'),
-        ),
+        DemoAvailableEvent(**MATCH, map_id="m", map_number=1, demo=msgspec.Raw(b'{"state":"available"}')),
         '{"type":"demo_available",HEAD,"mapId":"m","mapNumber":1,"demo":{"state":"available"}}',
     ),
     (PositionEvent(), '{"type":"position"}'),
@@ -204,7 +155,7 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
 
 @pytest.mark.parametrize(("event", "text"), EXAMPLES, ids=[type(event).__name__ for event, _ in EXAMPLES])
 def test_event_is_encoded_with_its_type_first(event: OrganizationEvent, text: str) -> None:
-    text = text.replace("HEAD", HEAD)
+    text = text.replace("HEAD", HEAD).replace('"AT"', f'"{AT}"')
     assert msgspec.json.encode(event).decode() == text
     assert msgspec.json.decode(text, type=OrganizationEvent) == event
 

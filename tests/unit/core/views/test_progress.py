@@ -157,23 +157,6 @@ def test_phase_follows_the_match() -> None:
 # --- the deadline -----------------------------------------------------------------------------------------------------
 
 
-def test_match_waits_for_players_who_have_not_joined() -> None:
-    driver = MatchDriver(duel())
-    assert next_deadline(driver.match) == (START_MS + JOIN_MS, WaitingFor.PLAYERS_TO_JOIN)
-    driver.join(ANN)
-    assert next_deadline(driver.match) == (START_MS + JOIN_MS, WaitingFor.PLAYERS_TO_JOIN)
-    driver.join(BEN)
-    assert next_deadline(driver.match) is None
-
-
-def test_match_waits_for_players_to_choose_their_sides() -> None:
-    driver = MatchDriver(duel())
-    for player in (ANN, BEN):
-        driver.enter(player)
-    choice_ms = round(Timers().team_choice_s * 1000)
-    assert next_deadline(driver.match) == (START_MS + choice_ms, WaitingFor.SIDES)
-
-
 def test_match_that_all_players_left_waits_for_their_return() -> None:
     driver = live_duel()
     assert next_deadline(driver.match) is None

@@ -25,13 +25,10 @@ BOT = "BOT:Rex"
 
 
 def as_json(value: object) -> dict[str, object]:
-    """The value as decoded JSON."""
     return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, object])
 
 
 class PlayedGame:
-    """A match driven by events, one map after the other."""
-
     def __init__(self, settings: GameSettings) -> None:
         self.match = Match.create(settings, START_MS)
         self.at_ms = START_MS
@@ -277,11 +274,6 @@ def test_players_of_a_map_equal_those_of_the_result(settings: GameSettings) -> N
     assert isinstance(maps, list)
     assert [as_json(player) for player in found] == maps[0]["players"]
     assert [player.kills for player in found] == [1, 0]
-
-
-def test_players_of_a_deathmatch_have_no_team() -> None:
-    match = PlayedGame(deathmatch(ANN, BEN)).live().match
-    assert match.team_of(ANN) is None
 
 
 def test_forfeited_match_has_the_score_so_far_and_says_so() -> None:

@@ -284,20 +284,6 @@ def test_death_that_does_not_count_has_no_item() -> None:
     assert driver.of(items.DeathItem) == []
 
 
-def test_living_player_who_leaves_has_a_death_item() -> None:
-    driver = timeline_duel().start_round()
-    driver.apply(ev.PlayerGone(driver.now_ms, ANN))
-    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
-    assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "world")]
-
-
-def test_death_by_the_bomb_after_the_decision_has_no_item() -> None:
-    driver = timeline_duel().start_round().decide()
-    driver.apply(ev.Death(driver.now_ms, ANN, ev.BOMB))
-    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
-    assert driver.of(items.DeathItem) == []
-
-
 def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
     driver = timeline_duel().start_round()
     for player in (ANN, BEN):
@@ -305,14 +291,6 @@ def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
     for player in (ANN, BEN):
         driver.apply(ev.Death(driver.now_ms, player, "world"))
     assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "bomb"), (BEN, "bomb")]
-
-
-def test_every_death_without_a_killer_in_a_deathmatch_has_an_item() -> None:
-    driver = TimelineDriver(deathmatch()).join(ANN, BEN).live().kill()
-    for _ in range(2):
-        driver.now_ms += 1000
-        driver.apply(ev.Death(driver.now_ms, ANN, "world"))
-    assert len(driver.of(items.DeathItem)) == 2
 
 
 def test_only_assists_on_enemies_add_an_item() -> None:

@@ -9,7 +9,6 @@ STEAM_ID_BASE = 76561197960265728
 
 
 def log_post(*lines: str) -> bytes:
-    """The body of a post."""
     return "".join(f"{STAMP} - {line}\n" for line in lines).encode()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.views.timeline_items import PausedItem
 from matchpod.core.views.timeline_writer import MapItem
-from matchpod.ports import Database, DuplicateError, Row, Statement, Value
+from matchpod.ports import DuplicateError, Row, Statement, Value
 from matchpod.service.history.recorder import FLUSH_MS, Recorder, TimelinePage, new_pages
 from matchpod.service.identity.identifiers import map_id
 from matchpod.service.match_log.entries import EntryKind
@@ -24,6 +24,7 @@ from matchpod.storage import history_counts
 from matchpod.storage.raw_log import RawEntry
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import PLAYERS, row_of
+from tests.unit.service.test_access_rules import NoDatabase
 from tests.unit.simulator.played_match import START_MS
 
 GAME = "00000000-0000-0000-0000-000000000001"
@@ -62,39 +63,16 @@ def test_stored_items_are_omitted() -> None:
     assert new_pages([], GAME, {FIRST: 3}) == []
 
 
-class FakeDatabase(Database):
+class FakeDatabase(NoDatabase):
     """A database that contains only items of the first map."""
 
-    def __init__(self) -> None:
-        self.items = 0
-
-    @property
-    def is_shared(self) -> bool:
-        return False
-
-    @property
-    def is_postgres(self) -> bool:
-        return False
+    items = 0
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return [(FIRST, self.items)] if self.items and "JOIN map_events" in sql else []
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        return None
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        raise NotImplementedError
-
-    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        raise AssertionError("unexpected")
-
-    async def close(self) -> None:
-        pass
-
 
 class Recording:
-    """A recorder, and what it writes."""
-
     def __init__(self) -> None:
         row = row_of(SETTINGS, game_id=GAME)
         self.db = FakeDatabase()

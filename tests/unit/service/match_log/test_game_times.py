@@ -105,12 +105,6 @@ def test_durations_are_those_of_the_game() -> None:
         assert [one.duration for one in mine] == [one.duration for one in theirs]
 
 
-def test_numbers_are_those_of_the_game() -> None:
-    fold = Fold.begin(row_of(recorded().settings), SPEED)
-    fold_all(fold, fast_entries())
-    assert build_result(fold.match) == build_result(recorded().reader.match)
-
-
 def test_rounds_and_timeline_show_the_same_time() -> None:
     for number, rounds in enumerate(fast().rounds, start=1):
         starts = {

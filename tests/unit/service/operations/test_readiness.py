@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.ports import DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.operations import readiness as readiness_module
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
 from matchpod.service.regions.regions import Region
 from matchpod.storage.schema import MIGRATIONS
 from tests.clocks import ManualClock
 from tests.operations import new_readiness
+from tests.unit.service.test_access_rules import NoDatabase
 from tests.unused_fleet import UnusedFleet
 
 NOW_MS = 1_800_000_000_000
 
 
-class FakeDatabase(Database):
+class FakeDatabase(NoDatabase):
     """A database that returns a schema version or its time, unless it is unavailable."""
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.is_unavailable = False
         self.clock = clock
+        self.is_shared = clock is not None
         self.ahead_ms = 0
         self.writes = 0
         self.write_fault: str | None = None
         self.required = 1
-
-    @property
-    def is_shared(self) -> bool:
-        return self.clock is not None
-
-    @property
-    def is_postgres(self) -> bool:
-        return False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         if self.is_unavailable:
@@ -48,21 +42,11 @@ class FakeDatabase(Database):
         self.clock.at_ms += 2_000
         return [(self.clock.at_ms - 1_000 + self.ahead_ms,)]
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
-
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self.writes += 1
         if self.write_fault is not None:
             raise DatabaseUnavailableError(self.write_fault)
         return [[] for _ in statements]
-
-    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        raise AssertionError("unexpected")
-
-    async def close(self) -> None:
-        pass
 
 
 class FaultyFleet(UnusedFleet):

@@ -16,7 +16,6 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.views.marks import encode_marks
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
-from matchpod.storage import region_flags
 from matchpod.web.endpoint import Tag
 from matchpod.web.http.responses import EVENT_STREAM
 from matchpod.web.openapi.callback_schema import callback_schemas
@@ -51,19 +50,6 @@ def test_requests_are_counted_by_route_and_status(site: Site) -> None:
     assert 'matchpod_http_requests_total{route="/api/v1/servers/{id}",method="GET",status="404"} 1' in response.text
     assert 'matchpod_http_requests_total{route="unknown",method="unknown",status="404"} 1' in response.text
     assert 'matchpod_http_request_seconds_count{route="/api/v1/servers/{id}",status_class="4xx"} 1' in response.text
-
-
-NO_SERVERS = {"ready": 0, "allocated": 0, "capacity": 0, "notice": None}
-
-
-def test_regions_are_listed_without_a_key(site: Site) -> None:
-    site.run(region_flags.set_active(site.db, "eu-west", False))
-    response = site.request("GET", "/api/v1/regions")
-    assert response.status_code == 200
-    assert response.json() == [
-        {"code": "sandbox", "name": "Sandbox", "location": "Here", "isActive": True, **NO_SERVERS, "simulated": True},
-        {"code": "eu-west", "name": "Europe West", "location": "Paris", "isActive": False, **NO_SERVERS},
-    ]
 
 
 def test_invalid_key_is_ignored_where_none_is_needed(site: Site) -> None:

@@ -25,8 +25,6 @@ _Kind = TypeVar("_Kind", bound=Line)
 
 
 class RecordingLog:
-    """Records every line."""
-
     def __init__(self) -> None:
         self.lines: list[Line] = []
 
@@ -96,7 +94,6 @@ class Battlefield:
         self.arena.players.remove(player)
 
     def run(self, script: Script[_Result]) -> _Result:
-        """Run a script to its end and return its result."""
         results: list[_Result] = []
 
         def run_and_store() -> Script[None]:

@@ -43,8 +43,6 @@ class RecordingLog:
 
 
 class RecordingWatcher(Watcher):
-    """Records the events of the game."""
-
     def __init__(self) -> None:
         self.events: list[str] = []
 
@@ -80,8 +78,6 @@ class RecordingWatcher(Watcher):
 
 
 class PlayedServer:
-    """A server on which a map is loaded."""
-
     def __init__(self, settings: dict[str, str] | None = None, *, map_name: str = "de_nuke") -> None:
         self.agenda = Agenda(START_MS)
         self.log = RecordingLog(self.agenda)
@@ -110,7 +106,6 @@ class PlayedServer:
         self.agenda.run_until(self.agenda.now_ms + round(seconds * 1000))
 
     def join(self, account: int, team: str) -> Player:
-        """Connect a new player, who joins a team at once."""
         player = self.door.connect(Participant(f"p{account}", account))
         assert player is not None
         self.door.enter(player)
@@ -148,7 +143,6 @@ class PlayedServer:
         self.mark = len(self.log.lines)
 
     def log_texts(self) -> list[str]:
-        """Return every line since the mark."""
         return [line.text() for _, line in self.log.lines[self.mark :]]
 
     def world_texts(self) -> list[str]:
@@ -165,6 +159,5 @@ class PlayedServer:
         return texts
 
     def block_values(self, name: str) -> list[str]:
-        """Return the values of a field in all statistics blocks since the mark."""
         lines = (line for _, line in self.log.lines[self.mark :])
         return [line.value for line in lines if isinstance(line, StatsField) and line.name == name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.log_lines.world_grammar import read_world
 from cs2_protocol.log_lines.world_lines import Accolade
 from cs2_simulator.agenda import Agenda
@@ -11,20 +10,10 @@ from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.flow.accolades import accolades
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.variables import Variables
-
-
-class NoLog:
-    """A log that must not be used."""
-
-    def write(self, line: Line) -> None:
-        raise AssertionError("award was written to the log, not returned")
-
-    def begin_map(self) -> None:
-        raise AssertionError("unexpected map load")
+from simulator_tests.null_outside import NoLog
 
 
 def make_arena(*players: Player) -> Arena:
-    """Return an arena with an open book in round 1."""
     arena = Arena(Agenda(0), NoLog(), Variables())
     arena.players.extend(players)
     arena.book.open(is_free_for_all=False, has_respawns=False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.world_lines import MatchScore, RoundEndNotice
 from cs2_simulator.play.door import BY_USER
@@ -77,22 +75,6 @@ def test_time_limit_ends_a_map_without_a_round_limit() -> None:
     assert server.world_texts()[-1].startswith("Game Over: custom  de_nuke score ")
 
 
-@pytest.mark.parametrize(
-    ("settings", "map_name", "mode"),
-    [
-        ({"game_mode": "2"}, "de_nuke", "scrimcomp2v2"),
-        ({"game_mode": "0"}, "cs_office", "casual"),
-        ({"game_mode": "5"}, "de_nuke", "retakes"),
-    ],
-)
-def test_every_mode_with_rounds_reaches_game_over(settings: dict[str, str], map_name: str, mode: str) -> None:
-    server = PlayedServer(settings, map_name=map_name)
-    server.go_live()
-    server.run_until("over")
-    assert server.world_texts()[-1].startswith(f"Game Over: {mode}  {map_name} score ")
-    assert bool([line for line in server.log_texts() if "Got_The_Bomb" in line]) is (map_name == "de_nuke")
-
-
 # --- joining and leaving -------------------------------------------------------------------------------------------
 
 
@@ -130,9 +112,6 @@ def test_round_does_not_start_without_players(server: PlayedServer) -> None:
     server.join(101, Side.CT)
     server.join(201, Side.T)
     server.run_until("round 1")
-
-
-# --- watchers that intervene ---------------------------------------------------------------------------------------
 
 
 # --- backups -------------------------------------------------------------------------------------------------------
@@ -184,23 +163,6 @@ def match_lines(server: PlayedServer) -> list[str]:
     server.run_until("over")
     texts = server.log_texts()
     return texts[len(texts) - texts[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
-
-
-def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
-    plain = PlayedServer()
-    plain.go_live()
-    other = PlayedServer()
-    other.game.load_map("de_nuke")
-    other.wait(100)
-    other.fill()
-    other.game.restart(2)
-    other.wait(200)
-    other.set({"mp_freezetime": "5", "mp_maxrounds": "4"})
-    other.game.end_warmup()
-    other.wait(3)
-    other.game.restart(1)
-    other.run_until("freeze 1")
-    assert match_lines(other) == match_lines(plain)
 
 
 def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before() -> None:

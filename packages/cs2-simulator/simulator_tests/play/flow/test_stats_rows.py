@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.log_lines.world_lines import StatsPlayer
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.flow.stats_rows import stats_block
 from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 from cs2_simulator.variables import Variables
+from simulator_tests.null_outside import NoLog
 
 ZEROS = (
     "      0,      0,      0,   0.00,   0.00,   0.00,      0,      0,      0,      0,      0,      0,      0,      0,"
     "      0,      0,      0,      0,0.000000,0.000000,      0,      0,      0"
 )
-
-
-class NoLog:
-    """A log that must not be used."""
-
-    def write(self, line: Line) -> None:
-        raise AssertionError("block was written to the log, not returned")
-
-    def begin_map(self) -> None:
-        raise AssertionError("unexpected map load")
 
 
 def make_arena(*players: Player) -> Arena:

@@ -24,7 +24,6 @@ def server() -> VisitedServer:
 
 @pytest.fixture
 def filled() -> VisitedServer:
-    """A server with all players of the roster."""
     server = VisitedServer()
     server.fill()
     return server

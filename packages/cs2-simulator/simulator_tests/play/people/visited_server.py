@@ -42,8 +42,6 @@ class RecordingLog:
 
 
 class FakeGame(Game):
-    """Records the calls to the game, which plays nothing."""
-
     team1_side = Side.CT
     is_paused = False
 
@@ -98,8 +96,6 @@ class RecordingWatcher(Watcher):
 
 
 class VisitedServer:
-    """A server that simulated people visit."""
-
     def __init__(
         self, scenario: Scenario = Scenario.FULL_MATCH, *, mode: tuple[int, int] = (0, 1), seed: int = 7
     ) -> None:
@@ -124,7 +120,6 @@ class VisitedServer:
         self.agenda.run_until(self.agenda.now_ms + int(seconds * 1000))
 
     def fill(self) -> None:
-        """Let the roster connect and join its teams."""
         self.visitors.expect(TEAM1, TEAM2)
         self.wait(75)
 
@@ -146,7 +141,6 @@ class VisitedServer:
         self.visitors.went_live()
 
     def play_round(self, number: int, *, seconds: float = 60) -> None:
-        """Play one round: freeze time, play, decision."""
         self.game.files.insert(0, f"backup_round{number - 1:02d}.txt")
         self.visitors.freeze_began(number)
         self.wait(15)
@@ -159,15 +153,12 @@ class VisitedServer:
 
     @property
     def accounts(self) -> list[int]:
-        """The accounts of the connected players, ordered by user id."""
         return [player.person.account for player in self.arena.players]
 
     def connections(self) -> list[tuple[int, str]]:
-        """Return the time and player id of every connection."""
         return [(at, line.player.player_id) for at, line in self.log.lines if isinstance(line, Connected)]
 
     def departures(self) -> list[tuple[int, str]]:
-        """Return the time and reason of every disconnect."""
         return [(at, line.reason) for at, line in self.log.lines if isinstance(line, Disconnected)]
 
     def joins(self) -> list[str]:
