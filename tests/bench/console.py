@@ -113,11 +113,11 @@ async def measure_viewers(folder: Path, speed: float, *, is_sampled: bool) -> tu
         await wait_until_live(site, matches)
         cookie = await log_in(site)
         await asyncio.sleep(WARM_UP_S / speed)
-        without, with_viewers = [], []
+        turns: dict[bool, list[Turn]] = {False: [], True: []}
         for has_viewers in TURNS:
             totals = Totals()
             viewers = await open_viewers(site, totals, paths(matches) if has_viewers else [], cookie)
-            (with_viewers if has_viewers else without).append(await measure_turn(site, totals))
+            turns[has_viewers].append(await measure_turn(site, totals))
             for viewer in viewers:
                 viewer.close()
             if totals.failures:
@@ -126,7 +126,7 @@ async def measure_viewers(folder: Path, speed: float, *, is_sampled: bool) -> tu
         site.end()
     if is_sampled:
         print_profile(site.samples)
-    return without, with_viewers
+    return turns[False], turns[True]
 
 
 async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
