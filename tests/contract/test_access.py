@@ -177,6 +177,18 @@ async def test_only_cached_keys_are_accepted_during_a_database_outage(world: Wor
 # --- organizations ------------------------------------------------------------------------------------------------
 
 
+async def test_organization_of_a_new_name_and_its_owner_key_are_created_together(world: World) -> None:
+    created = await world.access.create_organization_with_key("demo", key_name="first")
+    principal = await world.access.authenticate(f"Bearer {created.text}")
+    assert principal.may_create
+    assert principal.scopes == frozenset(Scope)
+    with pytest.raises(AccessError, match="An organization named demo already exists"):
+        await world.access.create_organization_with_key("demo", key_name="second")
+    with pytest.raises(AccessError, match="An organization named demo already exists"):
+        await world.access.create_organization("demo")
+    assert [key.name for key in await world.access.keys("demo")] == ["first"]
+
+
 async def test_each_organization_has_its_own_webhook_secret_that_can_be_replaced(world: World) -> None:
     await world.access.create_organization("beta")
     first = await world.access.webhook_secret("acme")
@@ -196,6 +208,7 @@ async def test_unknown_organization_is_reported(world: World, name: str) -> None
     for work in (
         world.access.webhook_secret(name),
         world.access.replace_webhook_secret(name),
+        world.access.reveal_webhook_secret(name),
         world.access.keys(name),
         world.access.create_key(name, role=Role.OWNER, scopes=BOTH),
     ):
@@ -260,6 +273,13 @@ async def test_key_rotated_again_within_the_overlap_gets_the_lifetime_of_the_ori
         assert again.view.expires_at == fresh.view.expires_at
     world.clock.at_ms += 60_000
     assert not await world.is_accepted(old)
+
+
+async def test_rotation_is_one_transaction(world: World) -> None:
+    key = await world.new_key()
+    writes = world.writes
+    await world.access.rotate_key(key.view.id, overlap_s=0)
+    assert world.writes == writes + 1
 
 
 async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:

@@ -178,7 +178,8 @@ async def test_canceling_does_not_wait_for_the_demo_of_an_earlier_map(world: Wor
     first = (await demos.of_server(world.db, "srv_1"))[0]
     assert first.due_ms is not None
     assert world.clock.now_ms() < first.due_ms
-    assert first.reason is MissingReason.CANCELED
+    assert {reason for _, _, reason in await states(world)} == {MissingReason.CANCELED}
+    assert not is_draining(await world.row())
 
 
 async def test_server_that_dies_while_it_is_kept_is_released(world: World) -> None:
@@ -230,6 +231,14 @@ def test_upload_of_a_slower_game_is_awaited_for_longer(given: str, seconds: floa
     row = server_row(game_id="00000000-0000-4000-8000-000000000000")
     *_, awaited = DemoRecords(row, match, speed=SPEED).statements(0)
     assert awaited.params["until_ms"] == seconds * 1000
+
+
+async def test_match_that_is_not_recorded_is_released_at_once(world: World) -> None:
+    world.start()
+    await world.create()
+    await until_released(world)
+    assert await demos.of_server(world.db, "srv_1") == []
+    assert read_marks((await world.row()).marks).gotv is msgspec.UNSET
 
 
 async def test_gotv_is_on_and_uploads_are_set_before_the_map_is_loaded(world: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -114,23 +113,6 @@ async def test_match_waits_without_an_attempt_while_the_fleet_has_a_fault_and_st
         world.region.changed()
         await world.until_phase(ServerPhase.RUNNING)
         assert (await world.row()).error is None
-
-
-async def test_match_fails_for_want_of_capacity_if_the_fault_lasts_too_long(db: Database) -> None:
-    async with open_cluster(db, 1) as world:
-        world.region.why_unusable = "The cluster cannot be reached."
-        world.start()
-        await world.create()
-        await world.until_phase(ServerPhase.PENDING)
-        while (await world.row()).phase is ServerPhase.PENDING:
-            world.clock.at_ms += LOOK_AGAIN_MS
-            await asyncio.sleep(0.05)
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", "no_capacity")
-        assert (await world.row()).error == (
-            "no server became free in time; last error: The cluster cannot be reached."
-        )
-        assert world.region.orders == []
 
 
 def pause_region(process: Process, now_ms: int) -> None:

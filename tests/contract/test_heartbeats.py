@@ -23,8 +23,9 @@ from matchpod.storage.heartbeats import DEAD_MS
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.databases import HookedDatabase, once
+from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_storage_servers import create, server
-from tests.contract.world import Process, World, open_world
+from tests.contract.world import START_MS, Process, World
 
 harness = databases.mostly_sqlite_harness
 on_postgres = pytest.mark.parametrize("harness", ["postgres"], indirect=True)
@@ -460,26 +461,26 @@ async def next_heartbeat(db: Database) -> Callable[[], Awaitable[bool]]:
 
 
 @on_postgres
-async def test_matches_are_spread_over_all_processes_and_again_within_seconds_when_one_dies(db: Database) -> None:
-    async with open_world(db, [f"slot_{number}" for number in range(12)]) as world:
-        processes = [world.start(name) for name in ("first", "second", "third")]
-        await world.until(lambda: all(one.supervisor._heartbeat.is_confirmed() for one in processes), "all are alive")
-        for number in range(12):
-            await world.create(f"srv_{number:02}", scenario="no_show", notified=processes[0])
+async def test_matches_are_spread_over_all_processes_and_again_within_seconds_when_one_dies(world: World) -> None:
+    world.region = SimulatedRegion([f"slot_{number}" for number in range(12)], start_ms=START_MS)
+    processes = [world.start(name) for name in ("first", "second", "third")]
+    await world.until(lambda: all(one.supervisor._heartbeat.is_confirmed() for one in processes), "all are alive")
+    for number in range(12):
+        await world.create(f"srv_{number:02}", scenario="no_show", notified=processes[0])
 
-        def driven() -> list[int]:
-            return [len(one.live) for one in processes]
+    def driven() -> list[int]:
+        return [len(one.live) for one in processes]
 
-        await world.until(lambda: sum(driven()) == 12, "all matches are driven")
-        assert all(2 <= count <= 7 for count in driven()), driven()  # 4 each, if the machine is not busy
-        for one in processes:
-            one.supervisor._heartbeat._steady_since_ms -= STEADY_MS
-        await processes[0].kill()
-        began_s = asyncio.get_running_loop().time()
-        await world.until(lambda: sum(driven()[1:]) == 12, "the others drive all", within_s=120)
-        assert asyncio.get_running_loop().time() - began_s < 15, "less than 5 s, unless the machine is busy"
-        assert (await world.row("srv_00")).phase is ServerPhase.RUNNING
-        assert all(3 <= count <= 9 for count in driven()[1:]), driven()
+    await world.until(lambda: sum(driven()) == 12, "all matches are driven")
+    assert all(2 <= count <= 7 for count in driven()), driven()  # 4 each, if the machine is not busy
+    for one in processes:
+        one.supervisor._heartbeat._steady_since_ms -= STEADY_MS
+    await processes[0].kill()
+    began_s = asyncio.get_running_loop().time()
+    await world.until(lambda: sum(driven()[1:]) == 12, "the others drive all", within_s=120)
+    assert asyncio.get_running_loop().time() - began_s < 15, "less than 5 s, unless the machine is busy"
+    assert (await world.row("srv_00")).phase is ServerPhase.RUNNING
+    assert all(3 <= count <= 9 for count in driven()[1:]), driven()
 
 
 @on_postgres

@@ -65,7 +65,6 @@ async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Datab
     assert (last["type"], last["outcome"], last["reason"]) == ("match_ended", "match_canceled", "canceled_by_user")
 
 
-@databases.on_both
 async def test_match_whose_server_never_starts_only_ends(db: Database, world: World) -> None:
     world.start()
     await world.create(region="unknown")

@@ -278,7 +278,6 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
     assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
 
 
-@databases.on_both
 async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, 5)
     world.distance_of = lambda _: 3_600.0

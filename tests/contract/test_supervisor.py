@@ -37,6 +37,7 @@ from tests.contract.world import (
     ORPHAN_ORDER,
     PLAYERS,
     SETTINGS,
+    START_MS,
     World,
     callback_fields,
     open_world,
@@ -261,7 +262,7 @@ async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(wo
 
 
 async def test_task_that_does_not_stop_holds_up_no_match(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     is_hanging, is_over = asyncio.Event(), asyncio.Event()
 
@@ -273,18 +274,18 @@ async def test_task_that_does_not_stop_holds_up_no_match(
                     await is_over.wait()
             await super().release(server_id, slot, lease)
 
-    async with open_world(db, kind=HangingRegion) as world:
-        world.start(intervals=Intervals(stop_s=1.0))
-        await world.create("srv_1")
-        await is_hanging.wait()
-        world.clock.at_ms += LEASE_MS  # the process acquires the match again, and stops its task
-        try:
-            await world.create("srv_2")
-            await world.until_phase(ServerPhase.RUNNING, "srv_2")
-            await world.outcome("srv_1")
-            assert [one.message for one in caplog.records] == ["task of a match does not stop"]
-        finally:
-            is_over.set()
+    world.region = HangingRegion(start_ms=START_MS)
+    world.start(intervals=Intervals(stop_s=1.0))
+    await world.create("srv_1")
+    await is_hanging.wait()
+    world.clock.at_ms += LEASE_MS  # the process acquires the match again, and stops its task
+    try:
+        await world.create("srv_2")
+        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+        await world.outcome("srv_1")
+        assert [one.message for one in caplog.records] == ["task of a match does not stop"]
+    finally:
+        is_over.set()
 
 
 ENDED_ORDER = msgspec.structs.replace(ORPHAN_ORDER, server_id="srv_old")

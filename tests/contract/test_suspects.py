@@ -405,7 +405,6 @@ async def kill_processes(world: World, has_died: asyncio.Event, count: int) -> N
     world.clock.at_ms += LEASE_MS + 1
 
 
-@databases.on_both
 async def test_match_survives_an_entry_that_kills_every_process_that_resumes_it_and_others_lose_nothing(
     db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
