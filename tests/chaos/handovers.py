@@ -56,6 +56,12 @@ class Handovers:
         """Begin no further match."""
         self._is_over = True
 
+    def times(self) -> str:
+        """Return how often matches were handed over, and how long that took."""
+        taken = sorted(self.seconds)
+        times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
+        return f"{len(taken)} times; {times}"
+
     async def restart(self, replica: Replica) -> None:
         """Restart a replica, and measure how long it takes until the other one drives all its matches."""
         assert replica.process is not None
@@ -114,11 +120,9 @@ async def measure_handovers(folder: Path, restarts: int, say: Callable[[str], No
         await playing
     is_clean, lines = summary(restarts, reads, writes, say)
     say(f"outcomes: {dict(handovers.outcomes)}")
-    taken = sorted(handovers.seconds)
-    times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
     return is_clean and set(handovers.outcomes) == {"match_over"}, [
         *lines,
         "",
         f"Matches played: {handovers.outcomes.total()}, of which finished: {handovers.outcomes['match_over']}. Handed over "
-        f"to the other replica: {len(taken)} times; {times}.",
+        f"to the other replica: {handovers.times()}.",
     ]

@@ -23,7 +23,7 @@ from tests.chaos.plan import GameSpec
 from tests.chaos.receivers import Receivers
 from tests.chaos.replica import Replica
 from tests.chaos.static_servers import StaticServer, StaticServers
-from tests.chaos.stores import PostgresServer, Store
+from tests.chaos.stores import Store, open_store
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import static_region
@@ -205,9 +205,7 @@ class Releases:
         body = GameSpec("duel", len(self._names)).body(speed=FAST, is_lockstep=False)
         body["gameSettings"]["serverPassword"] = _password(place.name)
         body |= {"region": place.code, "externalMatchId": place.name, "callbackUrl": self._receivers.url(place.name)}
-        created = await self._cluster.call("POST", "/api/v1/matches", body)
-        assert created.status == 201, created
-        place.server_id = created.json["serverId"]
+        place.server_id = await self._cluster.create(body)
 
     async def _set_speed(self, place: Place, speed: int) -> None:
         await place.execute(f"sim_speed {speed}")
@@ -292,9 +290,7 @@ async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[
 @asynccontextmanager
 async def _open_trial(folder: Path, seed: int) -> AsyncIterator[Releases]:
     async with AsyncExitStack() as stack:
-        postgres = PostgresServer(folder / "postgres")
-        stack.callback(postgres.close)
-        store = await postgres.create_store()
+        store = await stack.enter_async_context(open_store(folder))
         receivers = await stack.enter_async_context(Receivers())
         static = await stack.enter_async_context(StaticServers(SERVERS, *KEEP_CONSOLES))
         places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]

@@ -34,7 +34,7 @@ from tests.chaos.releases import judge_result
 from tests.chaos.replica import Replica
 from tests.chaos.session import Reference, play_reference
 from tests.chaos.static_servers import StaticServer, StaticServers
-from tests.chaos.stores import PostgresServer, SqliteStore, Store
+from tests.chaos.stores import Store, open_store
 from tests.contract.same_result import differences
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.running_service import static_region
@@ -207,9 +207,7 @@ class Replaced:
     async def _play(self, place: Place) -> None:
         body = place.game.body(speed=SPEED, is_lockstep=True)
         body |= {"region": place.code, "externalMatchId": place.code, "callbackUrl": self._receivers.url(place.code)}
-        created = await self._cluster.call("POST", "/api/v1/matches", body)
-        assert created.status == 201, created
-        place.server_id = created.json["serverId"]
+        place.server_id = await self._cluster.create(body)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._wait_until_replaced(place))
             group.create_task(self._be_hostile(place))
@@ -325,11 +323,7 @@ async def _play(folder: Path, database: str) -> dict[GameSpec, Seen]:
 async def _open_trial(folder: Path, database: str) -> AsyncIterator[tuple[Replaced, Sequence[Place]]]:
     folder.mkdir()
     async with AsyncExitStack() as stack:
-        store: Store = SqliteStore(folder / "data")
-        if database == "postgres":
-            server = PostgresServer(folder / "postgres")
-            stack.callback(server.close)
-            store = await server.create_store()
+        store = await stack.enter_async_context(open_store(folder, database))
         receivers = await stack.enter_async_context(Receivers())
         static = await stack.enter_async_context(StaticServers(2 * len(MANNERS)))
         places = [

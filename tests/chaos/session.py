@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -143,11 +143,7 @@ async def run_session(
     """
     began_s = time.monotonic()
     totals = Totals(database=database, seed=seed)
-    with ExitStack() as stack:
-        server = None
-        if database == "postgres":
-            server = PostgresServer(folder / "postgres")
-            stack.callback(server.close)
+    with closing(PostgresServer(folder / "postgres")) if database == "postgres" else nullcontext() as server:
         games = played_games([kind for kind in PLAYED if any(kind in mix.kinds for mix in mixes)])
         report(f"{database}: playing {len(games)} games without faults, for comparison")
         reference = await play_reference(folder / f"{database}-reference", games)

@@ -5,10 +5,9 @@ played on a static fleet and requests arrive all the time: no match may be lost,
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,10 +17,10 @@ from tests.chaos.handovers import Handovers
 from tests.chaos.plan import STATIC, GameSpec, Json
 from tests.chaos.receivers import Receivers
 from tests.chaos.restarts import load, summary
-from tests.chaos.static_servers import START_S
-from tests.chaos.stores import PostgresServer, Store
-from tests.contract.simulator_process import PASSWORD, SIMULATE
-from tests.e2e.service.running_service import free_port_range, static_region
+from tests.chaos.static_servers import Farm
+from tests.chaos.stores import Store, open_store
+from tests.contract.simulator_process import PASSWORD
+from tests.e2e.service.running_service import static_region
 from tests.last_release import VERSION, extract
 
 SPARE_SERVERS = 4
@@ -75,59 +74,22 @@ async def measure_upgrade(
         posts = f"{cluster.balancer.forwarded:,} requests and log posts went through the balancer, of which"
         posts += f" {cluster.balancer.failed:,} failed."
     say(f"outcomes: {dict(handovers.outcomes)}; {posts}")
-    taken = sorted(handovers.seconds)
-    times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
     is_clean = is_clean and not violations and not cluster.balancer.failed
     return is_clean and set(handovers.outcomes) == {"match_over"}, [
         *lines,
         "",
         f"Matches played: {handovers.outcomes.total()}, {matches} at a time, of which finished:"
-        f" {handovers.outcomes['match_over']}, with one callback each. Handed over: {len(taken)} times; {times}. {posts}",
+        f" {handovers.outcomes['match_over']}, with one callback each. Handed over: {handovers.times()}. {posts}",
     ]
 
 
 @asynccontextmanager
 async def _last_release(folder: Path, matches: int) -> AsyncIterator[Upgraded]:
     old = await asyncio.to_thread(extract, folder / "last-release")
-    server = PostgresServer(folder / "postgres")
-    try:
-        store = await server.create_store()
-        async with _farm(matches + SPARE_SERVERS) as addresses, Receivers() as receivers:
-            regions = static_region(STATIC, addresses, PASSWORD, speed=PATIENT_SPEED)
-            async with Cluster(
-                folder, store, replicas=2, regions=regions, sources=old, late_polls=LATE_POLLS
-            ) as cluster:
-                yield Upgraded(cluster, receivers, store, old)
-    finally:
-        server.close()
-
-
-@asynccontextmanager
-async def _farm(servers: int) -> AsyncIterator[list[str]]:
-    """Run simulated servers in one process; yield their addresses."""
-    ports = free_port_range(servers)
-    args = (
-        f"-port {ports[0]} +rcon_password {PASSWORD} --farm {servers} --speed 1 --quiet +sim_roster_delay 3000".split()
-    )
-    process = await asyncio.create_subprocess_exec(*SIMULATE, *args, stdout=subprocess.DEVNULL)
-    try:
-        async with asyncio.timeout(START_S):
-            for port in ports:
-                await _wait_for(port)
-        yield [f"127.0.0.1:{port}" for port in ports]
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-async def _wait_for(port: int) -> None:
-    while True:
-        with suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.close()
-            return
-        await asyncio.sleep(0.1)
+    async with open_store(folder) as store, Farm(matches + SPARE_SERVERS) as farm, Receivers() as receivers:
+        regions = static_region(STATIC, farm.addresses, PASSWORD, speed=PATIENT_SPEED)
+        async with Cluster(folder, store, replicas=2, regions=regions, sources=old, late_polls=LATE_POLLS) as cluster:
+            yield Upgraded(cluster, receivers, store, old)
 
 
 def _body(seed: int) -> Json:
