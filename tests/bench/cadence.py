@@ -29,7 +29,7 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -49,7 +49,7 @@ from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, share
 from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.latency_relay import CallbackReceiver
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, Way, game_settings
 
 SERVERS = (100, 300, 500, 1_000)
@@ -132,31 +132,24 @@ class Subject:
 
     async def entries(self, first: Reading, last: Reading) -> list[tuple[str, bytes]]:
         """Return kind and body of the entries that were stored between two readings."""
-        times = (int(first.at_s * 1000), int(last.at_s * 1000))
-        if self.postgres is not None:
-            return await self.postgres.entries(*times)
-        db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
-        try:
-            query = "SELECT kind, body, is_compressed FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
-            return [(kind, unpacked(*body)) for kind, *body in db.execute(query, times)]
-        finally:
-            db.close()
+        times = f"received_ms >= {int(first.at_s * 1000)} AND received_ms < {int(last.at_s * 1000)}"
+        rows = await self._rows(f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}")
+        return [(kind, unpacked(*body)) for kind, *body in rows]
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
         """Return the log posts that were stored since a time; those with a `Game Over` of some servers only."""
         names = ", ".join(f"'{one}'" for one in of)
-        columns = "SELECT server_id, received_ms, headers, body, is_compressed FROM raw_log"
-        query = f"{columns} WHERE kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= "
-        if self.postgres is not None:
-            rows = await self.postgres.fetch(f"{query}$1", first_ms)
-        else:
-            db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
-            try:
-                rows = db.execute(f"{query}?", (first_ms,)).fetchall()
-            finally:
-                db.close()
+        wanted = f"kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= {first_ms}"
+        columns = "server_id, received_ms, headers, body, is_compressed"
+        rows = await self._rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
         found = (Entry(server_id, at_ms, head, unpacked(*body)) for server_id, at_ms, head, *body in rows)
         return {one for one in found if not of or b"Game Over" in one.body}
+
+    async def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        if self.postgres is not None:
+            return await self.postgres.fetch(query)
+        with closing(sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)) as db:
+            return db.execute(query).fetchall()
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
@@ -250,16 +243,11 @@ class Postgres:
                     ticks += sum(map(int, fields[11:13]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    async def entries(self, first_ms: int, last_ms: int) -> list[tuple[str, bytes]]:
-        """Return kind and body of the entries that were received between two times."""
-        query = "SELECT kind, body FROM raw_log WHERE received_ms >= $1 AND received_ms < $2"
-        return await self.fetch(query, first_ms, last_ms)
-
-    async def fetch(self, query: str, *values: int) -> list[tuple[Any, ...]]:
+    async def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         connection = await asyncpg.connect(self.url)
         try:
-            return [tuple(row) for row in await connection.fetch(query, *values)]
+            return [tuple(row) for row in await connection.fetch(query)]
         finally:
             await connection.close()
 
@@ -404,9 +392,7 @@ def main() -> None:
     parser.add_argument("--way", type=Way, choices=Way, default=Way.DIRECT, help="how posts reach the service")
     parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark at real cadence skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark at real cadence", "the farm needs its own core")
     databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
     compared = [
         (f"{one.label}-{database}" if given.database == "both" else one.label, one, database == "postgres")

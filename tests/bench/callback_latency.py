@@ -29,7 +29,7 @@ if __name__ == "__main__":
 from matchpod.adapters.rcon_client import RconConsoles
 from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, checkouts, percentile
 from tests.bench.latency_relay import CallbackReceiver, Relay
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import FIRST_PLAYER, RCON_PASSWORD, START_S, Site
 
 SPEED = 10.0
@@ -224,9 +224,7 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=MATCHES, help="matches of each kind per turn")
     parser.add_argument("--speed", type=float, default=SPEED, help="simulated seconds per real second")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark of callback latency skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark of callback latency", "the farm needs its own core")
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         subjects = uvloop.run(

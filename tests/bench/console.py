@@ -2,8 +2,7 @@
 
 The wall is measured in this process (see `console_wall`). For open pages, a service on one core drives matches of a farm
 of simulated servers on another; its CPU time is measured in turns without and with viewers of the same matches. Half of
-the viewers look at the wall, half at a match each. `--only wall` or `--only viewers` runs one part; `--profile` also
-prints where the time with viewers goes, which costs some CPU itself.
+the viewers look at the wall, half at a match each. `--only wall` or `--only viewers` runs one part.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ if __name__ == "__main__":
 
 from tests.bench import console_wall
 from tests.bench.stream_matches import Match, Site
-from tests.bench.streams import print_profile
 
 WALL_MATCHES = 500
 MATCHES = 100
@@ -101,9 +99,9 @@ class Viewer(asyncio.Protocol):
             self._transport.abort()
 
 
-async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn], list[Turn]]:
+async def measure_viewers(folder: Path) -> tuple[list[Turn], list[Turn]]:
     """Return the turns without and with viewers."""
-    site = Site(folder, MATCHES, speed=SPEED, is_sampled=is_sampled)
+    site = Site(folder, MATCHES, speed=SPEED)
     try:
         site.begin()
         matches = [await site.create(number, rounds=ROUNDS, quiet_s=QUIET_S) for number in range(MATCHES)]
@@ -121,8 +119,6 @@ async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn]
                 raise RuntimeError(totals.failures[0])
     finally:
         site.end()
-    if is_sampled:
-        print_profile(site.samples)
     return without, with_viewers
 
 
@@ -214,7 +210,6 @@ def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("wall", "viewers"))
-    parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -222,7 +217,7 @@ def main() -> None:
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
-            print_viewers(*uvloop.run(measure_viewers(folder / "viewers", is_sampled=given.profile)))
+            print_viewers(*uvloop.run(measure_viewers(folder / "viewers")))
 
 
 if __name__ == "__main__":

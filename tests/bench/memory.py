@@ -25,7 +25,7 @@ if __name__ == "__main__":
 
 from matchpod.app.garbage import COLLECT_S
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 
 MATCHES = 700
@@ -119,9 +119,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=STEP)
     parser.add_argument("--speed", type=float, default=SPEED)
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark of memory skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark of memory", "the farm needs its own core")
     for checkout in checkouts(given.against):
         machine = Machine()
         print(

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,13 @@ _ALL_CORES = tuple(sorted(os.sched_getaffinity(0)))
 def cores() -> tuple[int, ...]:
     """Return the available cores: the first is for servers, the others for the load."""
     return _ALL_CORES
+
+
+def require_two_cores(benchmark: str, why: str) -> None:
+    """End this process, and say why, if there is only one core."""
+    if len(_ALL_CORES) < 2:
+        print(f"{benchmark} skipped: {why}", file=sys.stderr)
+        sys.exit()
 
 
 def free_port() -> int:

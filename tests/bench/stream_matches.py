@@ -23,7 +23,7 @@ from matchpod.service.identity.identifiers import map_id
 from tests.bench.checkouts import THIS, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
-from tests.bench.watched_service import PUBLICATIONS, SAMPLES
+from tests.bench.watched_service import PUBLICATIONS
 from tests.first_key import first_key
 
 START_S = 60.0
@@ -184,7 +184,6 @@ class Site:
         servers: int,
         *,
         speed: float,
-        is_sampled: bool = False,
         checkout: Checkout | None = None,
         environment: Mapping[str, str] | None = None,
         way: Way = Way.DIRECT,
@@ -204,12 +203,9 @@ class Site:
         self.relay: MeasuredProcess | None = None
         self._nginx_port: int | None = None
         self.publications = folder / "publications.txt"
-        self.samples = folder / "samples.txt"
         try:
             self._write_region(folder, servers, speed)
             settings = {"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", PUBLICATIONS: str(self.publications)}
-            if is_sampled:
-                settings[SAMPLES] = str(self.samples)
             # Run as a module, so that `tests` is importable from the checkout.
             program = [sys.executable, "-m", "tests.bench.watched_service"]
             if way is Way.SEGMENTS:
