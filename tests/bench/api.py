@@ -184,7 +184,6 @@ class Matchpod:
             return await _measure(site.service, site.port, _load(route, site.key, ()), seconds)
 
     def end(self) -> None:
-        """Stop the service and its farm."""
         self._site.end()
 
     @contextlib.contextmanager
@@ -357,7 +356,6 @@ def _speed_ratio(one: Series, subjects: Sequence[Series], route: str, name: str)
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--rounds", type=int, default=ROUNDS)

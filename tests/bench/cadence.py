@@ -244,7 +244,6 @@ class Postgres:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     async def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
         connection = await asyncpg.connect(self.url)
         try:
             return [tuple(row) for row in await connection.fetch(query)]
@@ -339,7 +338,6 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
 
 
 def figures(subject: Subject, servers: int) -> dict[str, float]:
-    """Return the figures of a service, by name."""
     parts, answers_ms = subject.parts, sorted(subject.answers_ms)
     hours = sum(one.seconds for one in parts) / 3600 * servers
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
@@ -378,12 +376,10 @@ def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, 
 
 
 def counts(text: str) -> list[int]:
-    """Read numbers of servers."""
     return [int(one) for one in text.split(",")]
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--servers", type=counts, default=SERVERS, help="one or more numbers, such as 100,300")

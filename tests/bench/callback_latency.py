@@ -64,7 +64,6 @@ class Kind:
         return f"{self.mode}{plugin}, {'shots' if self.has_shots else 'no shots'}"
 
     def settings(self, number: int) -> dict[str, Any]:
-        """Return the game settings of a match."""
         listed = [str(FIRST_PLAYER + 10 * number + seat) for seat in range(self.players)]
         variables = {"sim_scenario": "one_sided", "sim_seed": number + 1, "sim_roster_delay": QUIET_S}
         cvars = "\n".join(f"{name} {value}" for name, value in variables.items())
@@ -123,7 +122,6 @@ class Subject:
         self._relay.upstream_port = self._site.port
 
     def end(self) -> None:
-        """Stop both processes."""
         if self._site is not None:
             self._site.end()
 
@@ -217,7 +215,6 @@ def _cells(times: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--turns", type=int, default=TURNS)

@@ -131,7 +131,6 @@ async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
 
 
 async def log_in(site: Site) -> str:
-    """Return the cookie of a new session."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{site.port}") as client:
         headers = {"Sec-Fetch-Site": "same-origin"}
         response = await client.post("/console/login", data={"key": site.key}, headers=headers)
@@ -177,7 +176,6 @@ async def measure_turn(site: Site, totals: Totals) -> Turn:
 
 
 def print_wall(figures: Sequence[console_wall.Figure]) -> None:
-    """Print the times of the wall."""
     print(f"\nconsole: the wall with {WALL_MATCHES} open matches; Python {platform.python_version()}")
     print(f"{'':56}{'median':>10}{'slowest':>10}{'size':>10}")
     for one in figures:
@@ -207,7 +205,6 @@ def _print_target(what: str, reached: float, target: float, unit: str) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("wall", "viewers"))
     given = parser.parse_args()

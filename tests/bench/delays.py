@@ -53,7 +53,6 @@ class StreamWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, server_ids: Iterable[str]) -> None:
-        """Open the streams."""
         self._tasks = [asyncio.create_task(self._read(one)) for one in server_ids]
 
     def clear(self) -> None:
@@ -61,7 +60,6 @@ class StreamWatch:
         self._arrivals.clear()
 
     async def end(self) -> None:
-        """Close the streams."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

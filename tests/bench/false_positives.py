@@ -71,7 +71,6 @@ class Figures(msgspec.Struct):
     reports: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, other: Figures) -> None:
-        """Add the counts of other matches."""
         self.matches += other.matches
         self.player_maps += other.player_maps
         self.accused_matches += other.accused_matches
@@ -88,7 +87,6 @@ class CheaterFigures(msgspec.Struct):
     kinds: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, played: PlayedMatch) -> None:
-        """Count one match."""
         cheaters = {player.person.player_id for player in played.machine.arena.players if player.person.is_cheater}
         reported = played.reader.match.detections
         self.matches += 1
@@ -109,7 +107,6 @@ class SteppedMatch(PlayedMatch):
 
 
 def play(settings: GameSettings, scenario: Scenario, seed: int) -> PlayedMatch:
-    """Simulate a whole match."""
     played = SteppedMatch(settings, scenario=scenario, seed=seed)
     if not played.play():
         raise RuntimeError(f"{settings.match_type} {scenario}, seed {seed}: the match did not end")
@@ -166,7 +163,6 @@ def _observe(events: Iterable[GameEvent]) -> Figures:
 
 
 def table(figures: dict[str, Figures]) -> list[str]:
-    """Return the figures as Markdown."""
     titles = ("", "matches", "maps of a player", "matches with a report", *(f"`{kind}`" for kind in KINDS))
     lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
     for name, one in figures.items():

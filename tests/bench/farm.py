@@ -88,7 +88,6 @@ def start_farm(port: int) -> MeasuredProcess:
 
 
 async def measure() -> None:
-    """Run the farm and print its cost."""
     loop, counts = asyncio.get_running_loop(), Counts()
     listening = await loop.create_server(lambda: Receiver(counts), "127.0.0.1", 0, backlog=SERVERS)
     farm = start_farm(listening.sockets[0].getsockname()[1])
@@ -116,7 +115,6 @@ async def measure() -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     asyncio.run(measure())
 
 

@@ -177,7 +177,6 @@ class Caller:
         }
 
     async def measure(self, seconds: float) -> Latencies:
-        """Return the latencies."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         took: Latencies = {name: [] for name in self._requests}
         end_s = perf_counter() + seconds

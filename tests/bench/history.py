@@ -148,7 +148,6 @@ def run(database: str, stages: list[int], home_of: Callable[[str], Home]) -> Non
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="Measure reads of the history.")
     parser.add_argument(
         "--maps", default=STAGES, help=f"numbers of maps, ascending multiples of {MAPS_PER_GROUP} (default {STAGES})"

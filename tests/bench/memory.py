@@ -103,7 +103,6 @@ async def measure(folder: Path, checkout: Checkout, given: argparse.Namespace) -
 
 
 def print_memory(memory: Memory) -> None:
-    """Print a row of the table."""
     print(
         f"{'':12}{memory.ended:>8}{memory.resident_mb:>16.1f}{memory.anonymous_mb:>16.1f}{memory.after_s:>12.0f}",
         flush=True,
@@ -111,7 +110,6 @@ def print_memory(memory: Memory) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--matches", type=int, default=MATCHES)

@@ -41,7 +41,6 @@ def require_two_cores(benchmark: str, why: str) -> None:
 
 
 def free_port() -> int:
-    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -79,7 +78,6 @@ class PinnedProcess:
             os.sched_setaffinity(0, _ALL_CORES[1:] or _ALL_CORES)
 
     def output(self) -> str:
-        """Return its output so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, pattern: str, timeout_s: float) -> str:

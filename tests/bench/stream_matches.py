@@ -70,7 +70,6 @@ class MeasuredProcess(PinnedProcess):
     """A process whose memory and CPU times are measured."""
 
     def resident_mb(self) -> float:
-        """Return its resident memory."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -88,7 +87,6 @@ class MeasuredProcess(PinnedProcess):
         return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[1]) / 1e9
 
     def kernel_cpu_s(self) -> float:
-        """Return its CPU time in the kernel."""
         return self._times()[1]
 
     def written_mb(self) -> float:
@@ -235,7 +233,6 @@ class Site:
             self.relay = self._start_nginx(self._nginx_port)
 
     def end(self) -> None:
-        """Stop both processes."""
         self.service.end()
         self._end_farms()
 
@@ -287,7 +284,6 @@ class Site:
         return created
 
     async def get(self, path: str) -> Any:
-        """Return the JSON at a path."""
         return json.loads(await self._request(f"GET {path}", b"200"))
 
     async def open_maps(self) -> int:
@@ -296,7 +292,6 @@ class Site:
         return sum(int(page["total"]) for page in pages)
 
     async def wait_until_running(self, matches: Sequence[Match]) -> None:
-        """Wait until all matches are running."""
         async with asyncio.timeout(START_S):
             for match in matches:
                 await self.running_server(match.server_id)
@@ -320,7 +315,6 @@ class Site:
                 return items
 
     async def ended_streams(self) -> dict[str, int]:
-        """Return the number of ended streams, by reason."""
         return ended_streams(await self._request("GET /metrics", b"200"))
 
     async def _request(self, line: str, status: bytes, body: bytes = b"") -> bytes:

@@ -144,7 +144,6 @@ def print_restart(label: str, stop: signal.Signals, found: Restart) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--servers", type=int, default=SERVERS)

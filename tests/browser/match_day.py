@@ -75,11 +75,9 @@ class MatchDay:
 
     @property
     def running(self) -> RunningService:
-        """The service."""
         return self.service.running
 
     def create_matches(self) -> None:
-        """Create all matches, as a platform does."""
         lost_url = self.receiver.configure(LOST_PATH, "fail", "fail", "accept")
         self.began_s = time.monotonic()
         for number in self.numbers:
@@ -124,7 +122,6 @@ class MatchDay:
         raise AssertionError(f"no player is connected in match {number}")
 
     def crash(self, number: int) -> None:
-        """Kill the game server of a match."""
         (game,) = self.running.server_processes(self.servers[number])
         game.signal(signal.SIGKILL)
 
@@ -218,7 +215,6 @@ def report(line: str) -> None:
 
 
 def play(day: MatchDay, person: Person) -> None:
-    """Follow the script."""
     person.sit_down()
     day.wait_until_live()
     person.take_picture(person.wall, "all live")
@@ -299,7 +295,6 @@ def run(folder: Path, *, speed: float, pictures: Path | None) -> list[str]:
 
 
 def main() -> int:
-    """Play the day."""
     parser = argparse.ArgumentParser(prog="python -m tests.browser.match_day", description=__doc__)
     parser.add_argument("--speed", type=float, default=1, help="of the games, 1 to 40; default: 1")
     parser.add_argument("--pictures", type=Path, help="a folder for pictures of the pages")

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from matchpod.service.identity.principals import NewKey, Role
+from tests.browser.chromium import SET_VISIBLE
 from tests.browser.conftest import Pages, path_of
 from tests.browser.console_service import ConsoleService, lines_of_chat
 from tests.browser.proxy import CuttableProxy
@@ -196,10 +197,7 @@ def test_secret_that_is_shown_once_stays_after_the_session_ended(pages: Pages, k
 def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service: ConsoleService, key: NewKey) -> None:
     page = log_in(pages, key, "/console")
     other = pages.open_tab(page, "/console/matches")
-    hide = "(state) => Object.defineProperty(document, 'visibilityState', {value: state, configurable: true})"
-    changed = "document.dispatchEvent(new Event('visibilitychange'))"
-    other.evaluate(hide, "hidden")
-    other.evaluate(changed)
+    other.evaluate(SET_VISIBLE, "hidden")
     mark(other)
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_text("You are logged out.")).to_be_visible()
@@ -207,8 +205,7 @@ def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service:
     enter_key(page, service.new_key(org="yet another").text)
     page.wait_for_url("**/console")
     assert is_marked(other)
-    other.evaluate(hide, "visible")
-    other.evaluate(changed)
+    other.evaluate(SET_VISIBLE, "visible")
     expect(other.locator(".role")).to_contain_text("yet another")
     assert path_of(other) == "/console/matches"
 

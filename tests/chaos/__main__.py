@@ -61,7 +61,6 @@ async def _run(args: argparse.Namespace, folder: Path) -> bool:
 
 
 def say(text: str) -> None:
-    """Print a line of progress."""
     print(text, flush=True)
 
 

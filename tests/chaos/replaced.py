@@ -199,7 +199,6 @@ class Replaced:
         self._random = Random(0)
 
     async def run(self) -> None:
-        """Play all matches to their ends."""
         async with asyncio.timeout(END_S), asyncio.TaskGroup() as group:
             for place in self._places:
                 group.create_task(self._play(place))

@@ -104,7 +104,6 @@ class Totals(msgspec.Struct, kw_only=True):
     violations: int = 0
 
     def add(self, plan: Plan, seen: Observations, verdict: Verdict) -> None:
-        """Add one round."""
         self.rounds += 1
         self.matches += len(plan.matches)
         self.injected.update(seen.injected)
@@ -131,7 +130,6 @@ async def play_reference(folder: Path, games: Iterable[GameSpec]) -> Reference:
 
 
 def played_games(kinds: Iterable[str] = PLAYED) -> list[GameSpec]:
-    """Return all games that end with a result."""
     return [GameSpec(kind, seed) for kind in kinds for seed in range(1, 1 + SEEDS_PER_KIND)]
 
 

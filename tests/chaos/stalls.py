@@ -63,7 +63,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.lost == self.expected and is_in_time and self.is_said
 
     def line(self) -> str:
-        """Return it as a row of the table."""
         noticed = "" if self.noticed_s is None else f"{self.noticed_s:.1f} s"
         return f"| {self.trial} | {self.matches} | {self.lost} | {noticed} |"
 

@@ -59,7 +59,6 @@ class StaticServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the server and its proxy."""
         self._proxy = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.address = f"127.0.0.1:{self._proxy.sockets[0].getsockname()[1]}"
         await self._spawn()
@@ -68,7 +67,6 @@ class StaticServer:
         self._process = await _simulate([self.port], *self._args)
 
     async def close(self) -> None:
-        """End the server and its proxy."""
         self._proxy.close()
         for task in tuple(self._tasks):
             task.cancel()
@@ -76,7 +74,6 @@ class StaticServer:
         await self.kill()
 
     async def restart(self) -> None:
-        """Kill the server and start it again."""
         await self.kill()
         await self._spawn()
 
@@ -108,7 +105,6 @@ class StaticServer:
         self._may_pass.set()
 
     def pause(self) -> None:
-        """Pass nothing on."""
         self._may_pass.clear()
 
     def break_console(self) -> None:

@@ -98,7 +98,6 @@ class PostgresServer:
         self.url = self._server.get_uri()
 
     def close(self) -> None:
-        """Stop it."""
         self._server.cleanup()
 
     async def run(self, program: str, *args: str) -> None:
@@ -107,7 +106,6 @@ class PostgresServer:
         assert await process.wait() == 0, program
 
     async def create_store(self) -> PostgresStore:
-        """Create an empty schema."""
         schema = f"chaos_{uuid.uuid4().hex}"
         connection = await asyncpg.connect(self.url)
         try:
