@@ -265,11 +265,9 @@ def main() -> None:
     """Run the benchmark and print the results; exit 1 if there are faults, such as a missing event."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="a thousand readers of a hundred matches")
-    parser.add_argument("--speed", type=float, help="simulated seconds per real second")
     arguments = parser.parse_args()
     require_two_cores("stream benchmark", "the readers need their own core")
-    preset = FULL if arguments.full else QUICK
-    size = Size(**{**vars(preset), "speed": arguments.speed or preset.speed})
+    size = FULL if arguments.full else QUICK
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         without = uvloop.run(run(Path(name) / "without", size, has_readers=False))
         with_readers = uvloop.run(run(Path(name) / "with", size, has_readers=True))
