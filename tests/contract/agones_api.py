@@ -57,8 +57,6 @@ _AFTER = {Fault.HANG_AFTER: Fault.HANG, Fault.CLOSE_AFTER: Fault.CLOSE, Fault.TE
 
 
 class Backup:
-    """A copy of what etcd stores."""
-
     def __init__(self, version: int, objects: dict[str, Object]) -> None:
         self.version = version
         self.objects = objects
@@ -128,7 +126,6 @@ class FakeAgones:
             await self._start_server(fleet)
 
     def close_watches(self) -> None:
-        """Close the connections of all watches."""
         self._watch_generation += 1
         self._wake()
 
@@ -140,7 +137,6 @@ class FakeAgones:
         self.close_watches()
 
     def back_up(self) -> Backup:
-        """Copy what etcd stores."""
         return Backup(self._version, copy.deepcopy(self.objects))
 
     def restore(self, backup: Backup) -> None:
@@ -187,7 +183,6 @@ class FakeAgones:
         self.delete(name)
 
     def names(self, state: str) -> list[str]:
-        """Return the names of the game servers in a state that are not being deleted."""
         return sorted(
             name
             for name, one in self.objects.items()
@@ -342,18 +337,10 @@ class FakeAgones:
             raise ReplyError(Reply(403, status_object(403, "Forbidden", message)))
 
     async def _allocate(self, call: Call) -> Reply:
-        if call.method != "POST":
-            return Reply(405, "Method not supported\n")
-        if not call.headers.get("content-type", "").startswith("application/json"):
-            return Reply(500, "error parsing mediatype from a request header: mime: no media type\n")
         await asyncio.sleep(self.allocate_s)
-        try:
-            spec = json.loads(call.body)["spec"]
-            selector, labels = spec["selectors"][0], spec["metadata"]["labels"]
-            values = (*selector["matchLabels"].values(), *labels.values())
-        except (ValueError, LookupError):
-            return Reply(500, "error decoding body: couldn't get version/kind; json parse error\n")
-        if not all(map(_LABEL.fullmatch, values)):
+        spec = json.loads(call.body)["spec"]
+        selector, labels = spec["selectors"][0], spec["metadata"]["labels"]
+        if not all(map(_LABEL.fullmatch, (*selector["matchLabels"].values(), *labels.values()))):
             return Reply(422, status_object(422, "Invalid", "GameServerAllocation is invalid: spec.metadata.labels"))
         for name in self.names("Ready") if call.namespace == NAMESPACE else ():
             server = self.objects[name]
@@ -452,7 +439,6 @@ class FakeAgones:
         return status_object(410, "Expired", f"too old resource version: {version} ({self._oldest})")
 
     async def watch(self, call: Call) -> AsyncIterator[Object]:
-        """Yield the events of a watch until it ends."""
         version = int(call.query["resourceVersion"])
         if version < self._oldest:
             yield {"type": "ERROR", "object": self._gone(version)}

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -91,7 +92,6 @@ class AgonesCluster:
         )
 
     def kill(self, server_id: str) -> None:
-        """Let the server of a match crash."""
         (name,) = self.names_of(server_id)
         self.api.fail(name)
 
@@ -128,6 +128,30 @@ async def following(fleet: AgonesFleet) -> AsyncIterator[asyncio.Event]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+class Playing(NamedTuple):
+    """A server of the match `srv_1`."""
+
+    name: str
+    slot: str
+    lost: asyncio.Task[str]
+    """Ends with the reason why the server is gone."""
+
+
+@asynccontextmanager
+async def playing(fleet: AgonesFleet) -> AsyncIterator[Playing]:
+    """Follow a fleet in which `srv_1` has a server, as the watch has seen, and wait for the loss of that."""
+    async with following(fleet):
+        server = await fleet.allocate(order())
+        assert server is not None
+        assert server.slot is not None
+        await until(lambda: fleet.holds("srv_1"))
+        lost = asyncio.create_task(fleet.wait_gone("srv_1", server.slot))
+        await asyncio.sleep(0)
+        yield Playing(slot_of(server), server.slot, lost)
+        lost.cancel()
+        await asyncio.gather(lost, return_exceptions=True)
+
+
 @pytest.fixture
 async def two_servers(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
     """A cluster with a Fleet of two servers."""
@@ -157,7 +181,6 @@ def count_lists(cluster: AgonesCluster) -> int:
 
 
 def secret_file(folder: Path) -> Path:
-    """Write the secret of the fleet into a file."""
     path = folder / "fleet.secret"
     path.write_bytes(SECRET)
     return path

@@ -18,8 +18,6 @@ MAP = "de_mirage"
 
 
 class GameServers:
-    """The simulated servers, by the name of their GameServer."""
-
     def __init__(self, secret: bytes = SECRET) -> None:
         self.secret = secret
         self.running: dict[str, SimulatedServer] = {}
@@ -43,7 +41,6 @@ class GameServers:
         return server.options.port
 
     def stop(self, name: str) -> None:
-        """Kill a server, if it runs."""
         server = self.running.pop(name, None)
         if server is not None:
             server.close(is_abrupt=True)

@@ -8,8 +8,11 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+if TYPE_CHECKING:
+    from tests.contract.agones_api import FakeAgones
 
 HOST = "127.0.0.1"
 
@@ -21,8 +24,6 @@ _PATH = re.compile(
 
 
 class Reply:
-    """An answer: an object, or a plain text."""
-
     def __init__(self, status: int, body: Object | str, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
         self.headers = headers or {}
@@ -76,22 +77,8 @@ class Call:
         return f"{self.verb} {self.kind}"
 
 
-class Api(Protocol):
-    """What is served."""
-
-    async def answer(self, call: Call) -> Reply:
-        """Answer a call; raise ReplyError, or HangUpError to close its connection."""
-
-    def watch(self, call: Call) -> AsyncIterator[Object]:
-        """Yield the events of a watch."""
-
-    async def close(self) -> None:
-        """End everything."""
-
-
 @asynccontextmanager
-async def serve(api: Api, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve the API, and yield its URL."""
+async def serve(api: FakeAgones, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,7 +98,7 @@ async def serve(api: Api, tls: ssl.SSLContext | None = None) -> AsyncIterator[st
         await api.close()
 
 
-async def _serve_connection(api: Api, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve_connection(api: FakeAgones, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while call := await _read_call(reader):
             if call.verb == "watch":
@@ -139,7 +126,7 @@ async def _read_call(reader: asyncio.StreamReader) -> Call | None:
     return Call(method, target, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
 
 
-async def _serve_watch(api: Api, call: Call, writer: asyncio.StreamWriter) -> None:
+async def _serve_watch(api: FakeAgones, call: Call, writer: asyncio.StreamWriter) -> None:
     reply = await _answer(api, call)  # its list is not used, but a fault or a missing right counts here too
     if reply.status >= 400:
         await _send(reply, writer)
@@ -154,7 +141,7 @@ async def _serve_watch(api: Api, call: Call, writer: asyncio.StreamWriter) -> No
     await writer.drain()
 
 
-async def _answer(api: Api, call: Call) -> Reply:
+async def _answer(api: FakeAgones, call: Call) -> Reply:
     try:
         return await api.answer(call)
     except ReplyError as raised:

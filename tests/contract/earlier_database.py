@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import tempfile
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,14 @@ LIVE = {
 }
 
 
+@cache
+def _unpacked() -> bytes:
+    return lzma.decompress((FOLDER / DATABASE).read_bytes())
+
+
 def unpack(path: Path) -> None:
     """Unpack the stored database to this path."""
-    path.write_bytes(lzma.decompress((FOLDER / DATABASE).read_bytes()))
+    path.write_bytes(_unpacked())
 
 
 def main(folder: Path) -> None:

@@ -20,11 +20,12 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.match.match import Match
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.views.result import build_result, players_of_map, published_lines
+from matchpod.core.views.result import build_result
 from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
+from tests.contract.same_numbers import current_numbers
 from tests.contract.world import PLAYERS, SETTINGS, World, open_world
 from tests.vaults import VAULT
 
@@ -55,19 +56,6 @@ HAS_PROGRESSED: dict[str, Callable[[Match], bool]] = {
     PLAYED: lambda match: (match.current_map.team1_score + match.current_map.team2_score) >= 2,
     DEATHMATCH: lambda match: sum(line.kills for line in match.current_map.ledger.lines()) >= 30,
 }
-
-
-def current_numbers(match: Match) -> dict[str, object]:
-    """Scores and player statistics of a match in its current state."""
-    maps = [
-        {
-            "map": played.name,
-            "score": [played.team1_score, played.team2_score],
-            "players": players_of_map(match, played, published_lines(match, played)),
-        }
-        for played in match.maps
-    ]
-    return {"seriesScore": match.series_score, "maps": maps}
 
 
 def unpack(folder: Path) -> Path:

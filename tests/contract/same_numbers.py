@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from matchpod.core.match.match import Match
 from matchpod.core.model import Winner
+from matchpod.core.views.result import players_of_map, published_lines
 
 SHARED_BY_MAPS = (
     "id", "serverId", "serverName", "map", "playedMapName", "gameMode", "team1Name", "team2Name", "team1Score",
@@ -17,6 +19,19 @@ COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bomb
 
 Json = dict[str, Any]
 """Decoded JSON of a response."""
+
+
+def current_numbers(match: Match) -> dict[str, object]:
+    """Scores and player statistics of a match in its current state."""
+    maps = [
+        {
+            "map": played.name,
+            "score": [played.team1_score, played.team2_score],
+            "players": players_of_map(match, played, published_lines(match, played)),
+        }
+        for played in match.maps
+    ]
+    return {"seriesScore": match.series_score, "maps": maps}
 
 
 def check_map_item(item: Json, detail: Json) -> None:

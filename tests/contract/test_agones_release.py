@@ -22,6 +22,7 @@ from tests.contract.agones_cluster import (
     count_lists,
     following,
     order,
+    playing,
     slot_of,
 )
 from tests.contract.listed_servers import own_ids
@@ -30,39 +31,36 @@ from tests.waiting import until
 cluster = agones_cluster.two_servers
 
 
-@pytest.mark.parametrize("is_followed", [False, True])
-async def test_crashed_server_is_reported_as_gone(cluster: AgonesCluster, is_followed: bool) -> None:
+async def test_crashed_server_is_reported_as_gone(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
     slot = slot_of(await fleet.allocate(order()))
-    if not is_followed:
+    cluster.kill("srv_1")
+    assert await fleet.wait_gone("srv_1", slot)
+    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+
+
+async def test_watch_reports_a_crashed_server_and_observing_it_costs_no_call(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    async with playing(fleet) as server:
+        reads = cluster.api.count_calls(GET)
+        for _ in range(10):
+            assert await fleet.observe("srv_1", server.slot) is FleetReport.ALIVE
         cluster.kill("srv_1")
-        assert await fleet.wait_gone("srv_1", slot)
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-        return
-    reads = cluster.api.count_calls(GET)
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await until(lambda: fleet.capacity_now.allocated == 1)
-        for _ in range(10):  # costs no call
-            assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
-        cluster.kill("srv_1")
-        assert await waiting == "the GameServer is in state Unhealthy"
-        assert cluster.api.count_calls(GET) == reads  # the watch told it at once
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+        assert await server.lost == "the GameServer is in state Unhealthy"
+        assert cluster.api.count_calls(GET) == reads
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
 
 
 async def test_server_that_is_being_deleted_is_gone_although_the_end_of_it_is_late(cluster: AgonesCluster) -> None:
     cluster.api.finalize_s = 3600.0
     fleet = cluster.create()
-    slot = slot_of(await fleet.allocate(order()))
-    reads = cluster.api.count_calls(GET)
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        cluster.api.delete(slot)
-        assert await waiting == "the GameServer is being deleted"
+    async with playing(fleet) as server:
+        reads = cluster.api.count_calls(GET)
+        cluster.api.delete(server.name)
+        assert await server.lost == "the GameServer is being deleted"
         assert cluster.api.count_calls(GET) == reads
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-        await fleet.release("srv_1", slot)
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
+        await fleet.release("srv_1", server.slot)
         assert await own_ids(fleet) == []
 
 
@@ -72,13 +70,10 @@ async def test_server_that_is_missing_after_the_history_was_lost_is_gone(
 ) -> None:
     cluster.api.is_gone_an_event = is_event
     fleet = cluster.create()
-    slot = slot_of(await fleet.allocate(order()))
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await asyncio.sleep(0)
-        cluster.api.remove_silently(slot)
+    async with playing(fleet) as server:
+        cluster.api.remove_silently(server.name)
         cluster.api.expire_versions()
-        assert await waiting == "the GameServer was deleted"
+        assert await server.lost == "the GameServer was deleted"
         assert fleet.fault is None
     assert count_lists(cluster) == 2
 
@@ -89,32 +84,27 @@ def opened_since(cluster: AgonesCluster, count: int) -> bool:
 
 async def test_closed_watches_are_opened_again_where_they_ended(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
-    slot = slot_of(await fleet.allocate(order()))
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+    async with playing(fleet) as server:
         for _ in range(3):
             opened = cluster.api.watches_opened
             cluster.api.close_watches()
             await until(partial(opened_since, cluster, opened))
         assert fleet.fault is None
         cluster.kill("srv_1")
-        assert await waiting
+        assert await server.lost
     assert count_lists(cluster) == 1
 
 
 async def test_half_open_watch_is_given_up(cluster: AgonesCluster) -> None:
     cluster.watch_grace_s = 0.2
-    fleet = cluster.create()
-    slot = slot_of(await fleet.allocate(order()))
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+    async with playing(cluster.create()) as server:
         cluster.api.are_watches_frozen = True
         await until(lambda: cluster.api.watches_frozen)
         cluster.kill("srv_1")
         opened = cluster.api.watches_opened
         await until(lambda: cluster.api.watches_opened > opened)
         cluster.api.are_watches_frozen = False
-        assert await waiting
+        assert await server.lost
 
 
 async def test_watch_that_never_opens_does_not_hide_that_a_server_is_gone(cluster: AgonesCluster) -> None:
@@ -223,13 +213,6 @@ async def test_sweep_finds_servers_of_a_fleet_that_is_no_longer_configured(clust
     assert await own_ids(successor) == ["srv_1"]
     await successor.release("srv_1", "")
     assert cluster.names_of("srv_1") == []
-
-
-async def test_other_installation_with_another_region_is_seen_in_the_same_fleet(cluster: AgonesCluster) -> None:
-    await cluster.create(region="laptop", owner="another").allocate(order("srv_other"))
-    (seen,) = await cluster.create().servers()
-    assert (seen.server_id, seen.is_own, seen.owner) == ("srv_other", False, "another")
-    assert seen.age_s < 60
 
 
 async def test_match_that_an_early_version_started_goes_on_after_an_upgrade(cluster: AgonesCluster) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL, ServerRef
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import Capacity, ConsoleAuthError, FleetUnavailableError, GameServer
+from matchpod.ports import Capacity, ConsoleAuthError, FleetUnavailableError
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import (
     ALLOCATE,
@@ -25,7 +24,9 @@ from tests.contract.agones_cluster import (
     count_lists,
     following,
     order,
+    playing,
 )
+from tests.contract.fleet_servers import allocated
 from tests.waiting import until
 
 WAIT_S = 60.0
@@ -38,13 +39,6 @@ async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
         yield created
 
 
-async def started(fleet: AgonesFleet, server_id: str = "srv_1") -> tuple[GameServer, str]:
-    server = await fleet.allocate(order(server_id))
-    assert server is not None
-    assert server.slot is not None
-    return server, server.slot
-
-
 async def reason_of(waiting: asyncio.Task[str]) -> str:
     async with asyncio.timeout(WAIT_S):
         return await waiting
@@ -54,32 +48,27 @@ async def reason_of(waiting: asyncio.Task[str]) -> str:
 async def test_match_whose_server_is_back_in_the_pool_is_lost_and_leaves_no_server_with_its_password(
     cluster: AgonesCluster, is_restarted: bool
 ) -> None:
-    fleet = cluster.create()
-    async with following(fleet):
-        backup = cluster.api.back_up()
-        server, slot = await started(fleet)
-        await until(lambda: fleet.capacity_now.allocated == 1)
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await asyncio.sleep(0)
+    fleet, backup = cluster.create(), cluster.api.back_up()
+    async with playing(fleet) as server:
+        port = cluster.api.game_servers.running[server.name].options.port
         if is_restarted:  # as the manual of etcd wants it
             cluster.api.outage = Fault.CLOSE
             cluster.api.close_watches()
             await until(lambda: fleet.fault)
         cluster.api.restore(backup)
         cluster.api.outage = None
-        assert await reason_of(waiting) == "the GameServer belongs to no or another match"
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+        assert await reason_of(server.lost) == "the GameServer belongs to no or another match"
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
         assert await fleet.capacity() == Capacity(ready=2, allocated=0, total=2)
-        await fleet.release("srv_1", slot)
-        name = ServerRef.read(slot).name
-        await until(lambda: name not in cluster.api.objects)
+        await fleet.release("srv_1", server.slot)
+        await until(lambda: server.name not in cluster.api.objects)
         calls = cluster.api.count_calls(ALLOCATE)
         await until(lambda: fleet.capacity_now.ready == 2)
-        next_server, _ = await started(fleet, "srv_2")
+        next_server, _ = await allocated(fleet, order("srv_2"))
         assert cluster.api.count_calls(ALLOCATE) == calls + 1
         with pytest.raises(ConsoleAuthError):
             await RconConsoles().open(next_server.rcon_host, next_server.rcon_port, PASSWORD + "x")
-        assert next_server.port != server.port
+        assert next_server.port != port
 
 
 async def test_server_that_the_backup_does_not_have_is_gone(cluster: AgonesCluster) -> None:
@@ -88,13 +77,10 @@ async def test_server_that_the_backup_does_not_have_is_gone(cluster: AgonesClust
         cluster.api.delete(cluster.api.names("Ready")[0])
     await until(lambda: len(cluster.api.names("Ready")) == 2 and not cluster.api.objects.keys() & backup.objects.keys())
     fleet = cluster.create()
-    async with following(fleet):
-        _, slot = await started(fleet)
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await asyncio.sleep(0)
+    async with playing(fleet) as server:
         cluster.api.restore(backup)
-        assert await reason_of(waiting) == "the GameServer was deleted"
-        await fleet.release("srv_1", slot)
+        assert await reason_of(server.lost) == "the GameServer was deleted"
+        await fleet.release("srv_1", server.slot)
     assert cluster.api.count_calls(DELETE) == 0
 
 
@@ -103,30 +89,23 @@ async def test_servers_are_listed_after_a_lost_connection_although_versions_have
 ) -> None:
     backup = cluster.api.back_up()
     fleet = cluster.create()
-    async with following(fleet):
-        _, slot = await started(fleet)
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await asyncio.sleep(0)
+    async with playing(fleet) as server:
         cluster.api.outage = Fault.CLOSE
         cluster.api.close_watches()
         await until(lambda: fleet.fault)
         cluster.api.restore(backup)
-        (other,) = set(cluster.api.names("Ready")) - {ServerRef.read(slot).name}
+        (other,) = set(cluster.api.names("Ready")) - {server.name}
         for _ in range(20):
             cluster.api.set_state(other, "Ready")
         cluster.api.outage = None
-        assert await reason_of(waiting) == "the GameServer belongs to no or another match"
+        assert await reason_of(server.lost) == "the GameServer belongs to no or another match"
 
 
 async def test_servers_are_listed_now_and_then_although_the_watch_works(cluster: AgonesCluster) -> None:
     fleet = cluster.create(relist_s=1.0)
-    async with following(fleet):
-        _, slot = await started(fleet)
-        await until(lambda: fleet.capacity_now.allocated == 1)
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await asyncio.sleep(0)
-        cluster.api.remove_silently(ServerRef.read(slot).name)
-        assert await reason_of(waiting) == "the GameServer was deleted"
+    async with playing(fleet) as server:
+        cluster.api.remove_silently(server.name)
+        assert await reason_of(server.lost) == "the GameServer was deleted"
         assert fleet.fault is None
 
 
@@ -143,18 +122,17 @@ async def test_watch_of_a_busy_server_goes_on_where_it_ended(cluster: AgonesClus
 
 async def test_cluster_that_does_not_answer_is_not_asked_for_each_server(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
-    async with following(fleet):
-        _, slot = await started(fleet)
+    async with playing(fleet) as server:
         cluster.api.outage = Fault.CLOSE
         cluster.api.close_watches()
         await until(lambda: fleet.fault)
         before = cluster.api.count_calls("get gameservers")
         for _ in range(10):
-            assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
+            assert await fleet.observe("srv_1", server.slot) is FleetReport.UNKNOWN
         assert cluster.api.count_calls("get gameservers") == before
         cluster.api.outage = None
         await until(lambda: fleet.fault is None)
-        assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.ALIVE
 
 
 # --- which server a release deletes ---------------------------------------------------------------------------------
@@ -162,7 +140,7 @@ async def test_cluster_that_does_not_answer_is_not_asked_for_each_server(cluster
 
 async def test_release_by_another_process_finds_the_server_without_its_label(cluster: AgonesCluster) -> None:
     backup = cluster.api.back_up()
-    _, slot = await started(cluster.create())
+    _, slot = await allocated(cluster.create(), order())
     cluster.api.restore(backup)
     await cluster.create().release("srv_1", slot)
     assert ServerRef.read(slot).name not in cluster.api.names("Ready")
@@ -171,7 +149,7 @@ async def test_release_by_another_process_finds_the_server_without_its_label(clu
 @pytest.mark.parametrize("what", ["other server of that name", "other match", "other program", "other fleet"])
 async def test_release_leaves_a_server_alone_that_is_not_its_own(cluster: AgonesCluster, what: str) -> None:
     backup = cluster.api.back_up()
-    _, slot = await started(cluster.create())
+    _, slot = await allocated(cluster.create(), order())
     cluster.api.restore(backup)
     name = ServerRef.read(slot).name
     server = cluster.api.objects[name]
@@ -191,7 +169,7 @@ async def test_release_leaves_a_server_alone_that_is_not_its_own(cluster: Agones
 
 async def test_release_of_a_labelled_server_reads_no_single_server(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
-    _, slot = await started(fleet)
+    _, slot = await allocated(fleet, order())
     before = len(cluster.api.calls)
     await fleet.release("srv_1", slot)
     assert [call.right for call in cluster.api.calls[before:]] == [LIST, DELETE, LIST]
@@ -199,15 +177,14 @@ async def test_release_of_a_labelled_server_reads_no_single_server(cluster: Agon
 
 async def test_release_is_given_up_at_once_while_the_cluster_is_known_to_be_unusable(cluster: AgonesCluster) -> None:
     fleet = cluster.create(release_s=3_600.0)
-    async with following(fleet):
-        _, slot = await started(fleet)
+    async with playing(fleet) as server:
         cluster.api.outage = Fault.CLOSE
         cluster.api.close_watches()
         await until(lambda: fleet.fault)
         with pytest.raises(FleetUnavailableError, match="cannot be reached"):
             async with asyncio.timeout(WAIT_S):
-                await fleet.release("srv_1", slot)
+                await fleet.release("srv_1", server.slot)
         cluster.api.outage = None
         await until(lambda: fleet.fault is None)
-        await fleet.release("srv_1", slot)
+        await fleet.release("srv_1", server.slot)
         assert cluster.names_of("srv_1") == []

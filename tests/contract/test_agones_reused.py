@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.contract.agones_cluster import (
     agones_cluster,
     following,
     order,
+    playing,
     slot_of,
 )
 from tests.contract.listed_servers import own_ids
@@ -55,12 +57,8 @@ async def test_server_that_called_ready_gets_no_other_match(cluster: AgonesClust
     fleet = cluster.create(retry_s=0.0)
     name, _ = await started(fleet)
     cluster.api.sdk_ready(name)
-    if is_followed:
-        async with following(fleet):
-            assert await fleet.capacity() == Capacity(ready=1, allocated=0, total=2)
-            assert slot_of(await fleet.allocate(order("srv_2"))) != name
-            assert await fleet.allocate(order("srv_3")) is None
-    else:
+    async with following(fleet) if is_followed else nullcontext():
+        assert await fleet.capacity() == Capacity(ready=1, allocated=0, total=2) or not is_followed
         assert slot_of(await fleet.allocate(order("srv_2"))) != name
         assert await fleet.allocate(order("srv_3")) is None
 
@@ -75,15 +73,12 @@ async def test_login_is_tried_at_no_server_that_has_the_password_of_a_match(clus
 @pytest.mark.parametrize("state", ["Ready", "Reserved"])
 async def test_server_that_is_no_longer_allocated_is_lost(cluster: AgonesCluster, state: str) -> None:
     fleet = cluster.create()
-    name, slot = await started(fleet)
-    async with following(fleet):
-        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        await until(lambda: fleet.capacity_now.allocated == 1)
-        cluster.api.set_state(name, state)
+    async with playing(fleet) as server:
+        cluster.api.set_state(server.name, state)
         async with asyncio.timeout(60):
-            assert await waiting == f"the GameServer is no longer allocated: its state is {state}"
-        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+            assert await server.lost == f"the GameServer is no longer allocated: its state is {state}"
+        assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
+    assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
 
 
 async def test_server_is_not_lost_because_of_what_an_old_watch_shows(cluster: AgonesCluster) -> None:

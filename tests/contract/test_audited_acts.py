@@ -9,30 +9,15 @@ import pytest
 
 from matchpod.core.errors import CallbackWaitingError, ServerNotRunningError
 from matchpod.core.iso_dates import iso_time
-from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.service.access.audit import COMMAND_LINE, Audit
-from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.access.quotas import UNLIMITED
-from matchpod.service.callbacks.deliveries import CallbackDeliveries
-from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.access.audit import COMMAND_LINE
+from matchpod.service.access.organizations import AccessError
 from matchpod.service.identity.principals import Principal, Role, Scope
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.matches import Matches
-from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.switch import RegionSwitch
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import outbox, region_flags, servers, withheld_servers
-from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.test_access import START_MS
-from tests.contract.test_matches import body
-from tests.operations import free_disk
-from tests.unused_fleet import UnusedFleet
-from tests.vaults import VAULT
+from tests.contract.test_matches import Callers, body
 
 harness = databases.mostly_sqlite_harness
 
@@ -42,33 +27,14 @@ PERSON = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=froze
 Act = tuple[str, str, str, str]
 
 
-class World:
+class World(Callers):
     """One process; each act is a millisecond later than the one before."""
 
     def __init__(self, db: Database) -> None:
-        self.db = db
-        self.clock = ManualClock(START_MS)
-        self.audit = Audit(db=db, clock=self.clock)
-        self.access = Access(db=db, clock=self.clock, vault=VAULT)
-        self.callbacks = CallbackDeliveries(db=db, clock=self.clock, wake=lambda: None, audit=self.audit)
+        super().__init__(db)
+        self.clock.at_ms = START_MS
+        self.audit, self.access, self.callbacks = self.services.audit, self.services.access, self.services.callbacks
         self.switch = RegionSwitch(db=db, audit=self.audit, codes=["eu"])
-        regions = Regions([Region(code="eu", name="eu", location="", fleet=UnusedFleet())], db)
-        self.matches = Matches(
-            db=db,
-            clock=self.clock,
-            vault=VAULT,
-            regions=regions,
-            live=LocalMatches(),
-            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns()),
-            read_cvars=read_custom_cvars,
-            notify=lambda _: None,
-            audit=self.audit,
-            metrics=Metrics(Registry()),
-            quotas=UNLIMITED,
-            private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
-            disk=free_disk(self.clock),
-            installation="",
-        )
 
     def wait(self) -> None:
         self.clock.at_ms += 1
@@ -223,19 +189,6 @@ async def test_confirmed_sweep_is_recorded_with_its_servers(world: World) -> Non
     assert detail.endswith(", srv_19 and 2 others")
 
 
-@databases.on_both
-async def test_webhook_secret_is_never_shown_without_a_record(world: World) -> None:
-    org_id = (await world.access.create_organization("acme")).id
-    secret = await world.access.reveal_webhook_secret("acme", actor="ses_1")
-    assert secret == await world.access.webhook_secret("acme")
-    assert await world.acts(org_id) == [("ses_1", "webhook_secret_revealed", "", "")]
-    with pytest.raises(AccessError):
-        await world.access.reveal_webhook_secret("zeta")
-    await world.db.write([Statement("DROP TABLE audit_log")])
-    with pytest.raises(DatabaseError, match=re.compile("audit_log")):
-        await world.access.reveal_webhook_secret("acme")
-
-
 # --- both or neither ----------------------------------------------------------------------------------------------
 
 
@@ -253,6 +206,7 @@ async def test_act_does_not_happen_if_it_cannot_be_recorded(world: World) -> Non
         world.access.rotate_key(key.view.id, overlap_s=0),
         world.access.revoke_key(key.view.id),
         world.access.replace_webhook_secret("acme"),
+        world.access.reveal_webhook_secret("acme"),
         world.switch.set_active("eu", is_active=False, actor=COMMAND_LINE),
         world.matches.cancel(PROGRAM, server_id),
         world.matches.create(PERSON, body(), None),

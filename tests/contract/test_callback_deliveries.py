@@ -31,6 +31,11 @@ OURS = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozens
 THEIRS = msgspec.structs.replace(OURS, org_id="org_2")
 
 
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
+
+
 def deliveries(
     world: World, wake: Callable[[], None] = lambda: None, db: Database | None = None, **limits: int
 ) -> CallbackDeliveries:
@@ -79,8 +84,7 @@ def ids(page: CallbacksPage) -> list[str]:
 
 
 @databases.on_both
-async def test_pages_are_newest_first_and_concatenate_to_the_whole(db: Database) -> None:
-    world = World(db)
+async def test_pages_are_newest_first_and_concatenate_to_the_whole(world: World) -> None:
     # Two of each time: ties are ordered by id.
     names = [f"cb_{number}" for number in range(7)]
     for number, name in enumerate(names):
@@ -95,13 +99,12 @@ async def test_pages_are_newest_first_and_concatenate_to_the_whole(db: Database)
 
 
 @databases.on_both
-async def test_list_ends_after_the_newest_callbacks(db: Database) -> None:
-    world = World(db)
+async def test_list_ends_after_the_newest_callbacks(world: World) -> None:
     for number in range(5):
         await add(world, f"cb_{number}", created_at_ms=BEGAN_MS + number)
 
     async def page(query: CallbacksQuery) -> tuple[int, list[str]]:
-        total, rows = await callback_lists.list_page(db, "org_1", query, max_listed=3)
+        total, rows = await callback_lists.list_page(world.db, "org_1", query, max_listed=3)
         return total, [row.id for row in rows]
 
     assert await page(CallbacksQuery(page_size=2)) == (3, ["cb_4", "cb_3"])
@@ -112,13 +115,12 @@ async def test_list_ends_after_the_newest_callbacks(db: Database) -> None:
 
 
 @databases.on_both
-async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
-    world = World(db)
+async def test_list_is_filtered_by_state_time_and_server(world: World) -> None:
     for number, name in enumerate(("waiting", "delivered", "given_up", "waiting_too")):
         await add(world, name, created_at_ms=BEGAN_MS + number)
-    await fail(db, "given_up")
+    await fail(world.db, "given_up")
     success = Delivery(status=204, duration_ms=5)
-    await db.write(outbox.record_attempt("delivered", success, number=1, at_ms=BEGAN_MS, next_at_ms=None))
+    await world.db.write(outbox.record_attempt("delivered", success, number=1, at_ms=BEGAN_MS, next_at_ms=None))
     service = deliveries(world)
 
     async def found(**filters: object) -> list[str]:
@@ -150,12 +152,11 @@ async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
 
 
 @databases.on_both
-async def test_only_the_last_attempts_are_shown(db: Database) -> None:
-    world = World(db)
+async def test_only_the_last_attempts_are_shown(world: World) -> None:
     await add(world, "cb_1")
     for number in (1, 2, 3):
         delivery = Delivery(status=500 + number, duration_ms=number)
-        await db.write(
+        await world.db.write(
             outbox.record_attempt("cb_1", delivery, number=number, at_ms=BEGAN_MS + number, next_at_ms=BEGAN_MS)
         )
     detail = await deliveries(world, max_shown_attempts=2).get(OURS, "cb_1")
@@ -167,8 +168,7 @@ async def test_only_the_last_attempts_are_shown(db: Database) -> None:
 # --- redelivery ---------------------------------------------------------------------------------------------------
 
 
-async def test_redelivered_callback_is_sent_once_more_with_the_same_id_and_bytes(db: Database) -> None:
-    world = World(db)
+async def test_redelivered_callback_is_sent_once_more_with_the_same_id_and_bytes(world: World) -> None:
     world.receivers.fail(503, None, 500)
     await add(world, "cb_1", result=RESULT, auth="Bearer t")
     dispatcher = world.dispatcher()
@@ -217,10 +217,9 @@ async def test_concurrent_requests_cause_one_attempt(replicas: databases.Replica
     assert world.receivers.attempts == ["2"]
 
 
-async def test_requests_to_send_callbacks_again_are_limited_per_organization(db: Database) -> None:
-    world = World(db)
+async def test_requests_to_send_callbacks_again_are_limited_per_organization(world: World) -> None:
     await add(world, "cb_1")
-    await fail(db, "cb_1")
+    await fail(world.db, "cb_1")
     service, since = deliveries(world), b'{"since":"2100-01-01"}'
     for _ in range(MANY_PER_MINUTE):
         await service.redeliver_given_up(OURS, since)
@@ -236,12 +235,11 @@ async def test_requests_to_send_callbacks_again_are_limited_per_organization(db:
 
 
 @databases.on_both
-async def test_given_up_callbacks_are_sent_again_in_parts(db: Database) -> None:
-    world = World(db)
+async def test_given_up_callbacks_are_sent_again_in_parts(world: World) -> None:
     for number in range(6):
         await add(world, f"cb_{number}", created_at_ms=BEGAN_MS + 1000 * number)
         if number != 3:
-            await fail(db, f"cb_{number}")
+            await fail(world.db, f"cb_{number}")
     service = deliveries(world, max_redelivered=2)
 
     async def send(since: str) -> tuple[int, str | None, set[str]]:
@@ -277,10 +275,9 @@ async def test_concurrent_requests_send_each_given_up_callback_once(replicas: da
     assert sorted(request.headers["webhook-id"] for request in world.receivers.requests) == sorted(names)
 
 
-async def test_callback_that_cannot_be_signed_has_no_headers(db: Database) -> None:
-    world = World(db)
+async def test_callback_that_cannot_be_signed_has_no_headers(world: World) -> None:
     await add(world, "cb_1")
-    await organizations.set_webhook_secret(db, "org_1", VAULT.seal("whsec_short"))
+    await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal("whsec_short"))
     async with running(world.dispatcher()):
         await world.until_attempts(1)
     (attempt,) = (await deliveries(world).get(OURS, "cb_1")).attempts

@@ -29,10 +29,16 @@ from tests.contract.callback_world import (
     World,
     running,
 )
+from tests.contract.databases import HookedDatabase
 from tests.waiting import until
 
 harness = databases.sqlite_harness
 OTHER_KEY = b"\x01 of another key"
+
+
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
 
 
 # --- signatures -------------------------------------------------------------------------------------------------------
@@ -44,15 +50,14 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 @pytest.mark.parametrize("fault", ["secret", "authorization"])
 async def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it_is_fixed(
-    db: Database, fault: str, caplog: pytest.LogCaptureFixture
+    world: World, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(db)
     await world.add("cb_bad", auth="Bearer t")
     right = (await world.row("cb_bad")).auth
     if fault == "secret":
-        await organizations.set_webhook_secret(db, "org_1", OTHER_KEY)
+        await organizations.set_webhook_secret(world.db, "org_1", OTHER_KEY)
     else:
-        await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": OTHER_KEY})])
+        await world.db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": OTHER_KEY})])
     dispatcher = world.dispatcher()
 
     async def is_left() -> bool:
@@ -66,8 +71,8 @@ async def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it
             await until(is_left)
             await world.poll(dispatcher)  # while an attempt goes on, its lease is extended
             assert (await world.row("cb_bad")).attempts == 0
-        await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
-        await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
+        await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal(SECRET))
+        await world.db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
         world.clock.at_ms += CALLBACK_LEASE_MS
         dispatcher.wake()
         await world.until_attempts(1, "cb_bad")
@@ -80,32 +85,30 @@ async def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it
 
 @pytest.mark.parametrize("fault", ["organization", "secret"])
 async def test_callback_that_cannot_be_signed_is_a_failed_attempt_and_does_not_block_others(
-    db: Database, fault: str, caplog: pytest.LogCaptureFixture
+    world: World, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(db)
     await world.add("cb_bad", org_id="org_none" if fault == "organization" else "org_1")
-    await organizations.set_webhook_secret(db, "org_1", VAULT.seal("no secret"))
+    await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal("no secret"))
     dispatcher = world.dispatcher()
     async with running(dispatcher):
         await world.until_attempts(1, "cb_bad")
-        await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
+        await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal(SECRET))
         await world.add("cb_1")
         dispatcher.wake()
         await world.until_attempts(1)
     assert [request.headers["webhook-id"] for request in world.receivers.requests] == ["cb_1"]
-    (attempt,) = await outbox.attempts_of(db, "cb_bad")
+    (attempt,) = await outbox.attempts_of(world.db, "cb_bad")
     assert attempt.status is None
     assert (attempt.error or "").startswith("not sent: ")
     assert await world.state("cb_bad") is CallbackState.WAITING
     assert [record.getMessage() for record in errors(caplog)] == ["callback cannot be signed"]
 
 
-async def test_callbacks_are_signed_with_an_old_secret_too_until_its_time(db: Database) -> None:
-    world = World(db)
+async def test_callbacks_are_signed_with_an_old_secret_too_until_its_time(world: World) -> None:
     new = new_secret(b"n" * 32)
     sealed, now_ms = VAULT.seal(new), world.clock.now_ms()
     await world.add("cb_1")
-    await organizations.set_webhook_secret(db, "org_1", sealed, old_until_ms=now_ms + 1)
+    await organizations.set_webhook_secret(world.db, "org_1", sealed, old_until_ms=now_ms + 1)
     async with running(world.dispatcher()):
         await world.until_attempts(1, "cb_1")
     world.clock.at_ms += 1
@@ -121,12 +124,11 @@ async def test_callbacks_are_signed_with_an_old_secret_too_until_its_time(db: Da
     assert [signs(SECRET, one), signs(new, one)] == [False, True]
 
 
-async def test_old_secret_that_cannot_be_decrypted_is_not_used(db: Database) -> None:
-    world = World(db)
+async def test_old_secret_that_cannot_be_decrypted_is_not_used(world: World) -> None:
     await world.add("cb_1")
-    await organizations.set_webhook_secret(db, "org_1", OTHER_KEY)
+    await organizations.set_webhook_secret(world.db, "org_1", OTHER_KEY)
     until_ms = world.clock.now_ms() + 60_000
-    await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET), old_until_ms=until_ms)
+    await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal(SECRET), old_until_ms=until_ms)
     async with running(world.dispatcher()):
         await world.until_attempts(1, "cb_1")
     (request,) = world.receivers.requests
@@ -137,10 +139,9 @@ async def test_old_secret_that_cannot_be_decrypted_is_not_used(db: Database) -> 
 
 
 async def test_database_outage_neither_loses_nor_repeats_a_callback(
-    db: Database, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flaky = FlakyDatabase(db)
-    world = World(db)
+    flaky = FlakyDatabase(world.db)
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
     dispatcher = world.dispatcher(db=flaky, database_retry_s=0.02)
@@ -159,16 +160,14 @@ async def test_database_outage_neither_loses_nor_repeats_a_callback(
     assert caplog.text.count("database unavailable, callbacks are delayed") == 1
 
 
-async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(db: Database) -> None:
-
+async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(world: World) -> None:
     class UnavailableAfterClaim(FlakyDatabase):
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
             rows = await super().write(statements)
             self.is_unavailable = self.failures == 0 and any(rows)
             return rows
 
-    flaky = UnavailableAfterClaim(db)
-    world = World(db)
+    flaky = UnavailableAfterClaim(world.db)
     await world.add("cb_1")
 
     async def is_left() -> bool:
@@ -185,13 +184,12 @@ async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(db
     assert world.receivers.attempts == ["1"]
 
 
-async def test_exception_in_the_sender_is_a_failed_attempt(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+async def test_exception_in_the_sender_is_a_failed_attempt(world: World, caplog: pytest.LogCaptureFixture) -> None:
     class BrokenSender(Receivers):
         async def send(self, request: CallbackRequest) -> Delivery:
             self.requests.append(request)
             raise RuntimeError("sender bug")
 
-    world = World(db)
     world.receivers = BrokenSender()
     await world.add("cb_1")
     dispatcher = world.dispatcher()
@@ -204,8 +202,7 @@ async def test_exception_in_the_sender_is_a_failed_attempt(db: Database, caplog:
     assert "sender bug" in caplog.text
 
 
-async def test_dispatcher_survives_unexpected_errors(db: Database) -> None:
-
+async def test_dispatcher_survives_unexpected_errors(world: World) -> None:
     class FailingClock(ManualClock):
         faults = 2
 
@@ -215,7 +212,6 @@ async def test_dispatcher_survives_unexpected_errors(db: Database) -> None:
                 raise ZeroDivisionError("clock bug")
             return super().now_ms()
 
-    world = World(db)
     await world.add("cb_1")
     world.clock = FailingClock(BEGAN_MS)
     async with running(world.dispatcher(database_retry_s=0.02)):
@@ -224,17 +220,14 @@ async def test_dispatcher_survives_unexpected_errors(db: Database) -> None:
 
 
 async def test_attempt_that_cannot_be_recorded_does_not_block_others(
-    db: Database, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class RejectingDatabase(FlakyDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if len(statements) == 2 and statements[0].params["id"] == "cb_bad":
-                raise DatabaseError("attempt rejected")
-            return await super().write(statements)
+    async def reject(statements: Sequence[Statement]) -> None:
+        if len(statements) == 2 and statements[0].params["id"] == "cb_bad":
+            raise DatabaseError("attempt rejected")
 
-    world = World(db)
     await world.add("cb_bad", "cb_1")
-    async with running(world.dispatcher(db=RejectingDatabase(db))):
+    async with running(world.dispatcher(db=HookedDatabase(world.db, before_write=reject))):
         await world.until_attempts(1)
         await until(lambda: "attempt rejected" in caplog.text)
     assert (await world.row("cb_bad")).attempts == 0
@@ -244,8 +237,7 @@ async def test_attempt_that_cannot_be_recorded_does_not_block_others(
 # --- draining ---------------------------------------------------------------------------------------------------------
 
 
-async def test_draining_waits_for_attempts_in_flight_and_starts_no_new_ones(db: Database) -> None:
-    world = World(db)
+async def test_draining_waits_for_attempts_in_flight_and_starts_no_new_ones(world: World) -> None:
     gate = world.receivers.block(SLOW)
     await world.add("cb_slow", url=SLOW)
     dispatcher = world.dispatcher()
@@ -261,8 +253,7 @@ async def test_draining_waits_for_attempts_in_flight_and_starts_no_new_ones(db: 
     assert (await world.row()).lease_owner is None
 
 
-async def test_draining_cancels_attempts_after_its_timeout(db: Database) -> None:
-    world = World(db)
+async def test_draining_cancels_attempts_after_its_timeout(world: World) -> None:
     world.receivers.block(GOOD)
     await world.add("cb_1")
     dispatcher = world.dispatcher()
@@ -274,31 +265,24 @@ async def test_draining_cancels_attempts_after_its_timeout(db: Database) -> None
     assert row == msgspec.structs.replace(row, attempts=0, delivered_at_ms=None, next_at_ms=BEGAN_MS)
 
 
-async def test_callback_claimed_after_draining_is_not_sent(db: Database) -> None:
-    class SlowDatabase(FlakyDatabase):
-        def __init__(self, db: Database) -> None:
-            super().__init__(db)
-            self.is_writing = asyncio.Event()
-            self.may_return = asyncio.Event()
+async def test_callback_claimed_after_draining_is_not_sent(world: World) -> None:
+    is_writing, may_return = asyncio.Event(), asyncio.Event()
 
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            self.is_writing.set()
-            await self.may_return.wait()
-            return await super().write(statements)
+    async def wait(_: object) -> None:
+        is_writing.set()
+        await may_return.wait()
 
-    world = World(db)
-    slow = SlowDatabase(db)
     await world.add("cb_1")
-    dispatcher = world.dispatcher(db=slow)
+    dispatcher = world.dispatcher(db=HookedDatabase(world.db, before_write=wait))
     run = asyncio.create_task(dispatcher.run())
-    await slow.is_writing.wait()
+    await is_writing.wait()
     await dispatcher.drain(0)
-    slow.may_return.set()
+    may_return.set()
     await run
     assert len(asyncio.all_tasks()) == 1
     assert world.receivers.requests == []
     assert (await world.row()).attempts == 0
 
 
-async def test_draining_a_dispatcher_that_never_ran_ends_at_once(db: Database) -> None:
-    await World(db).dispatcher().drain(TIMEOUT_S)
+async def test_draining_a_dispatcher_that_never_ran_ends_at_once(world: World) -> None:
+    await world.dispatcher().drain(TIMEOUT_S)

@@ -22,10 +22,10 @@ from tests.contract.test_callback_sender import (
     NOT_PUBLIC,
     OK,
     Behavior,
-    address_info,
     hang,
     receiving,
     request_to,
+    resolve_to,
     responding,
     self_signed,
 )
@@ -78,12 +78,6 @@ async def proxying(receiver_port: int, answers: Mapping[str, bytes]) -> AsyncIte
         await asyncio.sleep(0)
 
 
-def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
-    monkeypatch.setattr(
-        "matchpod.adapters.host_lookups.getaddrinfo", lambda *_, **__: [address_info(address) for address in addresses]
-    )
-
-
 async def attempt(
     url: str,
     *,
@@ -114,10 +108,9 @@ def test_proxy_gets_the_address_that_was_checked(runner: asyncio.Runner, monkeyp
     assert head == b"CONNECT 8.8.8.8:8080 HTTP/1.1\r\nHost: 8.8.8.8:8080\r\n\r\n"
 
 
-def test_proxy_gets_our_credentials(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_gets_our_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, OTHER)
-    with runner:
-        delivery, (head,), _ = runner.run(attempt("http://receiver.example/", credentials="pod:p%40ss@"))
+    delivery, (head,), _ = await attempt("http://receiver.example/", credentials="pod:p%40ss@")
     assert delivery.status == 200
     assert head.startswith(b"CONNECT [2001:4860:4860::8888]:80 HTTP/1.1\r\n")
     assert b"\r\nProxy-Authorization: Basic cG9kOnBAc3M=\r\n" in head  # pod:p@ss
@@ -126,18 +119,16 @@ def test_proxy_gets_our_credentials(runner: asyncio.Runner, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), (PUBLIC, "10.0.0.7"), ("169.254.169.254",)])
-def test_nothing_reaches_the_proxy_if_an_address_is_private(
-    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
+async def test_nothing_reaches_the_proxy_if_an_address_is_private(
+    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
 ) -> None:
     resolve_to(monkeypatch, *addresses)
-    with runner:
-        delivery, heads, connections = runner.run(attempt("http://receiver.example/"))
+    delivery, heads, connections = await attempt("http://receiver.example/")
     assert (delivery.error, heads, connections) == (NOT_PUBLIC, [], 0)
 
 
-def test_private_address_that_is_allowed_is_reached_directly(runner: asyncio.Runner) -> None:
-    with runner:
-        delivery, heads, connections = runner.run(attempt("http://127.0.0.1:PORT/", allow_private=True))
+async def test_private_address_that_is_allowed_is_reached_directly() -> None:
+    delivery, heads, connections = await attempt("http://127.0.0.1:PORT/", allow_private=True)
     assert (delivery.status, heads, connections) == (200, [], 1)
 
 
@@ -182,45 +173,35 @@ def test_what_the_proxy_sends_before_tls_is_no_answer_of_the_receiver(
         (b"", "closed the connection or did not answer with HTTP"),
     ],
 )
-def test_status_of_the_proxy_is_not_that_of_the_receiver(
-    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, answer: bytes, error: str
+async def test_status_of_the_proxy_is_not_that_of_the_receiver(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes, error: str
 ) -> None:
     resolve_to(monkeypatch, PUBLIC)
-    with runner:
-        delivery, _, connections = runner.run(attempt("http://receiver.example/", answers={PUBLIC: answer}))
+    delivery, _, connections = await attempt("http://receiver.example/", answers={PUBLIC: answer})
     assert (delivery.status, delivery.error, connections) == (None, f"not sent: the callback proxy {error}", 0)
 
 
-def test_next_address_is_tried_if_the_proxy_does_not_reach_one(
-    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_next_address_is_tried_if_the_proxy_does_not_reach_one(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, OTHER, PUBLIC)
     answers = {OTHER: b"HTTP/1.1 502 Bad Gateway\r\n\r\n"}
-    with runner:
-        delivery, heads, _ = runner.run(attempt("http://receiver.example/", answers=answers))
+    delivery, heads, _ = await attempt("http://receiver.example/", answers=answers)
     assert (delivery.status, len(heads)) == (200, 2)
 
 
-def test_proxy_that_is_down_is_named(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, PUBLIC)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        with runner:
-            delivery, _, _ = runner.run(attempt("http://receiver.example/", proxy_port=port))
+        delivery, _, _ = await attempt("http://receiver.example/", proxy_port=port)
     assert delivery.error == "not sent: the callback proxy cannot be reached"
 
 
-def test_hanging_proxy_fails_after_the_time_limit(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_proxy_fails_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, PUBLIC)
-
-    async def scenario() -> Delivery:
-        async with receiving(hang) as silent:
-            sender = HttpCallbackSender(total_s=LIMIT_S, proxy=read_proxy(f"http://127.0.0.1:{silent.port}"))
-            delivery = await sender.send(request_to("http://receiver.example/", allow_private=False))
-            await asyncio.wait_for(silent.closed.wait(), AMPLE_S)
-            await sender.close()
-            return delivery
-
-    with runner:
-        assert runner.run(scenario()).error == "no response within 1 s"
+    async with receiving(hang) as silent:
+        sender = HttpCallbackSender(total_s=LIMIT_S, proxy=read_proxy(f"http://127.0.0.1:{silent.port}"))
+        delivery = await sender.send(request_to("http://receiver.example/", allow_private=False))
+        await asyncio.wait_for(silent.closed.wait(), AMPLE_S)
+        await sender.close()
+    assert delivery.error == "no response within 1 s"

@@ -387,15 +387,18 @@ AddressInfo = tuple[int, int, int, str, tuple[str, int]]
 
 
 def address_info(address: str) -> AddressInfo:
-    """Return an entry of a getaddrinfo result."""
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 0))
 
 
-async def test_host_with_one_private_address_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mixed(*_: object, **__: object) -> list[AddressInfo]:
-        return [address_info("8.8.8.8"), address_info("127.0.0.1")]
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    """Let every host name have these addresses."""
+    monkeypatch.setattr(
+        "matchpod.adapters.host_lookups.getaddrinfo", lambda *_, **__: [address_info(address) for address in addresses]
+    )
 
-    monkeypatch.setattr("matchpod.adapters.host_lookups.getaddrinfo", mixed)
+
+async def test_host_with_one_private_address_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, "8.8.8.8", "127.0.0.1")
     delivery = await try_url("http://receiver.example/", allow_private=False)
     assert delivery.error == NOT_PUBLIC
 
@@ -409,10 +412,7 @@ def test_capacity_leaves_open_files_for_the_rest_of_the_process(
 
 
 async def test_next_address_is_tried_if_one_refuses_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    def several(*_: object, **__: object) -> list[AddressInfo]:
-        return [address_info("127.0.0.2"), address_info("127.0.0.1")]
-
-    monkeypatch.setattr("matchpod.adapters.host_lookups.getaddrinfo", several)
+    resolve_to(monkeypatch, "127.0.0.2", "127.0.0.1")
     assert (await attempt(responding(b"HTTP/1.1 204 Done\r\n\r\n"))).status == 204
 
 

@@ -10,21 +10,26 @@ import msgspec
 import pytest
 
 from matchpod.core.requests.callback_query import CallbackState
-from matchpod.ports import Database, DatabaseUnavailableError, Delivery, Row, Statement
+from matchpod.ports import Database, DatabaseUnavailableError, Delivery, Statement
 from matchpod.service.access.webhook_signature import verify
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.storage import outbox
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow
 from tests.contract import databases
-from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, FlakyDatabase, World, running
+from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, World, running
+from tests.contract.databases import HookedDatabase
 from tests.waiting import until
 
 harness = databases.mostly_sqlite_harness
 
 
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
+
+
 @databases.on_both
-async def test_callback_is_delivered_once_with_signature_and_authorization(db: Database) -> None:
-    world = World(db)
+async def test_callback_is_delivered_once_with_signature_and_authorization(world: World) -> None:
     world.wall_s = BEGAN_MS / 1000 + 7200.9  # receivers compare the timestamp with the system time
     await world.add("cb_1", auth="Bearer t")
     dispatcher = world.dispatcher()
@@ -42,7 +47,7 @@ async def test_callback_is_delivered_once_with_signature_and_authorization(db: D
     assert world.receivers.attempts == ["1"]
     row = await world.row()
     assert (row.delivered_at_ms, row.next_at_ms, row.lease_owner) == (BEGAN_MS, None, None)
-    assert await outbox.attempts_of(db, "cb_1") == [
+    assert await outbox.attempts_of(world.db, "cb_1") == [
         AttemptRow(
             callback_id="cb_1",
             number=1,
@@ -54,8 +59,7 @@ async def test_callback_is_delivered_once_with_signature_and_authorization(db: D
     ]
 
 
-async def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(db: Database) -> None:
-    world = World(db)
+async def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(world: World) -> None:
     world.receivers.fail(503)
     await world.add("cb_1", auth="Bearer t")
     dispatcher = world.dispatcher()
@@ -77,9 +81,8 @@ async def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(d
 
 
 async def test_callback_is_given_up_after_the_second_failure_also_across_a_restart(
-    db: Database, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(db)
     world.receivers.fail(None, 302)
     await world.add("cb_1", auth="Bearer t")
     async with running(world.dispatcher("before")):
@@ -92,7 +95,7 @@ async def test_callback_is_given_up_after_the_second_failure_also_across_a_resta
         await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "2"]
     assert await world.state() is CallbackState.GIVEN_UP
-    assert [(one.status, one.error) for one in await outbox.attempts_of(db, "cb_1")] == [
+    assert [(one.status, one.error) for one in await outbox.attempts_of(world.db, "cb_1")] == [
         (None, "refused"),
         (302, None),
     ]
@@ -106,8 +109,7 @@ async def test_callback_is_given_up_after_the_second_failure_also_across_a_resta
     assert "Bearer" not in caplog.text
 
 
-async def test_number_of_attempts_in_flight_is_limited(db: Database) -> None:
-    world = World(db)
+async def test_number_of_attempts_in_flight_is_limited(world: World) -> None:
     gate = world.receivers.block(SLOW)
     await world.add("a", "b", "c", url=SLOW)
     await world.add("d", "e", "f", url=SLOW, org_id="org_2")
@@ -118,16 +120,14 @@ async def test_number_of_attempts_in_flight_is_limited(db: Database) -> None:
         await world.poll(dispatcher)
         assert {request.headers["webhook-id"] for request in world.receivers.requests} == {"a", "b", "d", "e"}
         # The others are available to other processes.
-        others = await outbox.due_callbacks(db, now_ms=world.clock.at_ms, limit=9)
+        others = await outbox.due_callbacks(world.db, now_ms=world.clock.at_ms, limit=9)
         assert [one.id for one in others] == ["c", "f"]
         gate.set()
         await until(lambda: len(world.receivers.requests) == 6)
 
 
 @databases.on_both
-async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_hosts_do_not(db: Database) -> None:
-
-    world = World(db)
+async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_hosts_do_not(world: World) -> None:
     gate = world.receivers.block(SLOW)
     await world.add(*(f"slow_{number:02}" for number in range(20)), url=SLOW)
     await world.add("cb_1")
@@ -144,8 +144,7 @@ async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_host
             await world.until_attempts(1, f"slow_{number:02}")
 
 
-async def test_organization_with_many_slow_hosts_leaves_room_for_others(db: Database) -> None:
-    world = World(db)
+async def test_organization_with_many_slow_hosts_leaves_room_for_others(world: World) -> None:
     urls = [f"https://slow{number}.example/" for number in range(20)]
     for number, url in enumerate(urls):
         world.receivers.block(url)
@@ -163,19 +162,16 @@ async def test_organization_with_many_slow_hosts_leaves_room_for_others(db: Data
         await until(lambda: len(world.receivers.requests) == 21)
 
 
-async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(db: Database) -> None:
+async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(world: World) -> None:
     claimed: list[object] = []
 
-    class ClaimLog(FlakyDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            claimed.extend(value for name, value in statements[0].params.items() if name == "id_0")
-            return await super().write(statements)
+    async def note(statements: Sequence[Statement]) -> None:
+        claimed.extend(value for name, value in statements[0].params.items() if name == "id_0")
 
-    world = World(db)
     world.receivers.fail(None, url=SLOW)
     await world.add("cb_1")
     await world.add("slow_1", url=SLOW)
-    dispatcher = world.dispatcher(db=ClaimLog(db), page=1)
+    dispatcher = world.dispatcher(db=HookedDatabase(world.db, before_write=note), page=1)
     async with running(dispatcher):
         await world.until_attempts(1)
         await world.until_attempts(1, "slow_1")
@@ -190,9 +186,8 @@ async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_
 
 
 async def test_attempt_interrupted_by_crashes_is_not_counted_and_postponed_if_it_happens_again(
-    db: Database, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(db)
     world.receivers.block(GOOD)
     await world.add("cb_1", auth="Bearer t")
     for count in (1, 2):
@@ -234,14 +229,13 @@ async def test_two_processes_on_one_database_send_each_callback_once(replicas: d
 
 
 async def test_attempt_recorded_by_another_process_is_not_overwritten(
-    db: Database, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(db)
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
     async with running(world.dispatcher()):
         await until(lambda: len(world.receivers.requests) == 1)
-        await db.write(
+        await world.db.write(
             outbox.record_attempt("cb_1", Delivery(status=200, duration_ms=1), number=1, at_ms=7, next_at_ms=None)
         )
         gate.set()
@@ -249,8 +243,7 @@ async def test_attempt_recorded_by_another_process_is_not_overwritten(
     assert (await world.row()).delivered_at_ms == 7
 
 
-async def test_attempt_that_outlives_its_lease_is_not_repeated(db: Database) -> None:
-    world = World(db)
+async def test_attempt_that_outlives_its_lease_is_not_repeated(world: World) -> None:
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
     dispatcher = world.dispatcher()
@@ -293,40 +286,36 @@ async def test_redelivery_requested_during_the_last_attempt_follows_it_once(
     assert await world.state() is state
 
 
-async def test_redelivery_requested_while_an_attempt_waits_to_be_recorded_is_not_lost(db: Database) -> None:
-    class RecordsLater(databases.DelegatingDatabase):
-        failures = 0
-        may_record = False
+async def test_redelivery_requested_while_an_attempt_waits_to_be_recorded_is_not_lost(world: World) -> None:
+    failures, may_record = 0, False
 
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if statements[-1].params.get("callback_id") == "cb_1" and not self.may_record:
-                self.failures += 1
-                raise DatabaseUnavailableError("unavailable")
-            return await super().write(statements)
+    async def fail(statements: Sequence[Statement]) -> None:
+        nonlocal failures
+        if statements[-1].params.get("callback_id") == "cb_1" and not may_record:
+            failures += 1
+            raise DatabaseUnavailableError("unavailable")
 
-    world = World(db)
-    late = RecordsLater(db)
+    late = HookedDatabase(world.db, before_write=fail)
     await world.add("cb_1")
     dispatcher = world.dispatcher(db=late, database_retry_s=0.02)
     async with running(dispatcher):
-        await until(lambda: late.failures > 0)
-        await outbox.redeliver(db, "cb_1", world.clock.at_ms)
+        await until(lambda: failures > 0)
+        await outbox.redeliver(world.db, "cb_1", world.clock.at_ms)
         world.clock.at_ms += CALLBACK_LEASE_MS
         await world.poll(dispatcher)  # the lease has expired, so the dispatcher finds its own callback due
-        assert await outbox.due_callbacks(db, now_ms=world.clock.at_ms, limit=9) == []
-        late.may_record = True
+        assert await outbox.due_callbacks(world.db, now_ms=world.clock.at_ms, limit=9) == []
+        may_record = True
         await world.until_attempts(2)
         await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "2"]
 
 
-async def test_redelivery_requested_before_a_process_died_is_the_repeated_attempt(db: Database) -> None:
-    world = World(db)
+async def test_redelivery_requested_before_a_process_died_is_the_repeated_attempt(world: World) -> None:
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
     task = asyncio.create_task(world.dispatcher("dead").run())
     await until(lambda: len(world.receivers.requests) == 1)
-    await outbox.redeliver(db, "cb_1", world.clock.at_ms)
+    await outbox.redeliver(world.db, "cb_1", world.clock.at_ms)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     gate.set()
@@ -340,8 +329,7 @@ async def test_redelivery_requested_before_a_process_died_is_the_repeated_attemp
     assert await world.state() is CallbackState.DELIVERED
 
 
-async def test_retry_does_not_wait_for_the_next_poll(db: Database) -> None:
-    world = World(db)
+async def test_retry_does_not_wait_for_the_next_poll(world: World) -> None:
     world.receivers.fail(500)
     await world.add("cb_1")
     async with running(world.dispatcher(poll_s=3600.0, retry_after_ms=100)):
@@ -350,11 +338,10 @@ async def test_retry_does_not_wait_for_the_next_poll(db: Database) -> None:
         await world.until_attempts(2)
 
 
-async def test_attempt_times_out(db: Database) -> None:
-    world = World(db)
+async def test_attempt_times_out(world: World) -> None:
     world.receivers.block(GOOD)
     await world.add("cb_1")
     async with running(world.dispatcher(attempt_s=0.05)):
         await world.until_attempts(1)
-    (attempt,) = await outbox.attempts_of(db, "cb_1")
+    (attempt,) = await outbox.attempts_of(world.db, "cb_1")
     assert (attempt.status, attempt.error) == (None, "attempt timed out")

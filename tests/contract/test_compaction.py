@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from matchpod.ports import Database, Statement
 from matchpod.service.history.recomputing import Verdict
@@ -12,7 +13,7 @@ from tests.contract import databases
 from tests.contract.ended_matches import ENDED_MS, store_match
 from tests.contract.test_recompute import recompute_one, tamper
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 SIZE = (
     "SELECT (SELECT SUM(LENGTH(result) + LENGTH(callback_body)) FROM outcomes WHERE server_id = :id)"
@@ -48,6 +49,7 @@ async def compact(db: Database, now_ms: int) -> int:
     return counted
 
 
+@databases.on_both
 async def test_match_is_smaller_after_a_day_and_reads_the_same(db: Database) -> None:
     await store_match(db, "srv_1")
     await store_match(db, "srv_2", entries=100)
@@ -108,6 +110,7 @@ async def test_time_in_the_future_keeps_no_match_waiting(db: Database) -> None:
     assert await compact(db, ENDED_MS + DAY_MS + 1) == 2
 
 
+@databases.on_both
 async def test_older_version_has_a_day_to_be_replaced(db: Database, harness: databases.Harness) -> None:
     """On a database that replicas share, nothing is compacted before."""
     await store_match(db)
@@ -129,6 +132,7 @@ async def test_compacted_match_is_recomputed_and_compacted_again(db: Database) -
     assert abs(await size_of(db, "srv_1") - size) < 50
 
 
+@databases.on_both
 async def test_log_is_compressed_with_the_rest_on_a_shared_database(db: Database, harness: databases.Harness) -> None:
     """With SQLite it was when its server was released."""
     await store_match(db, entries=100)
@@ -139,11 +143,8 @@ async def test_log_is_compressed_with_the_rest_on_a_shared_database(db: Database
     assert await raw_log.read_after(db, "srv_1", 0, limit=1_000) == before
 
 
-async def test_process_of_an_older_version_postpones_compaction_by_a_day(
-    db: Database, harness: databases.Harness
-) -> None:
-    if harness.is_sqlite:
-        return
+@pytest.mark.parametrize("harness", ["postgres"], indirect=True)
+async def test_process_of_an_older_version_postpones_compaction_by_a_day(db: Database) -> None:
     await store_match(db)
     now_ms = ENDED_MS + 30 * DAY_MS
     assert not await compaction.may_begin(db, now_ms)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,13 +18,13 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app import database_copies
 from matchpod.app.database_copies import claim_place, find_copy, settle
 from matchpod.app.resources import Resources, ResourcesError, open_resources
-from matchpod.ports import Database, Row, Statement
+from matchpod.ports import Database
 from matchpod.settings import load_settings
 from matchpod.storage import migrate as migrations
 from matchpod.storage.installation_identity import read_place, set_place, store_place
 from matchpod.storage.schema import MIGRATIONS
 from tests.contract import databases
-from tests.contract.databases import DelegatingDatabase, create_postgres_database, run_postgres_program
+from tests.contract.databases import HookedDatabase, create_postgres_database, run_postgres_program
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
 from tests.waiting import until
@@ -120,22 +119,20 @@ class PowerFailureError(Exception):
     """The process dies at this moment."""
 
 
-class DyingDatabase(DelegatingDatabase):
-    """Its process dies after the first write, or before the second."""
+def dying(db: Database, *, dies_after_first: bool) -> HookedDatabase:
+    """Return a database whose process dies after the first write, or before the second."""
+    writes: list[object] = []
 
-    def __init__(self, db: Database, *, dies_after_first: bool) -> None:
-        super().__init__(db)
-        self._dies_after_first = dies_after_first
-        self._writes = 0
+    async def before(statements: object) -> None:
+        writes.append(statements)
+        if len(writes) == 2:
+            raise PowerFailureError
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        self._writes += 1
-        if self._writes == 2:
+    async def after(_: object) -> None:
+        if dies_after_first:
             raise PowerFailureError
-        written = await super().write(statements)
-        if self._dies_after_first:
-            raise PowerFailureError
-        return written
+
+    return HookedDatabase(db, before_write=before, after_write=after)
 
 
 @pytest.mark.parametrize("before_the_file", [True, False])
@@ -147,9 +144,9 @@ async def test_processes_that_die_while_they_claim_make_no_copy(
         assert await claimed(original) is None
     for _ in range(3):
         resources = await opened(original)
-        dying = DyingDatabase(resources.db, dies_after_first=before_the_file)
+        db = dying(resources.db, dies_after_first=before_the_file)
         with pytest.raises(PowerFailureError):
-            await claim_place(msgspec.structs.replace(resources, db=dying), is_restored=False)
+            await claim_place(msgspec.structs.replace(resources, db=db), is_restored=False)
         await resources.db.close()
     assert await claimed(original) is None
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,17 +22,15 @@ from matchpod.ports import (
     Database,
     DatabaseUnavailableError,
     DemoWriter,
-    Row,
     Statement,
     StorageError,
     StorageFullError,
-    Value,
 )
 from matchpod.service.demos.uploads import Ended, Sender, UploadHead, UploadLimits, Uploads, file_name_of, map_of
 from matchpod.storage import demos, history, organization_events
 from matchpod.storage.demos import DemoRow
 from tests.contract import databases
-from tests.contract.databases import DelegatingDatabase
+from tests.contract.databases import HookedDatabase
 from tests.contract.match_histories import MapState, create_server, map_id, match_history
 
 harness = databases.sqlite_harness
@@ -56,35 +56,24 @@ class Folder(FolderStorage):
         return self.free
 
 
-class Outage(DelegatingDatabase):
-    """A database that is unavailable for the next few writes, or reads."""
-
-    failures = 0
-    failed_reads = 0
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if self.failed_reads:
-            self.failed_reads -= 1
-            raise DatabaseUnavailableError("gone")
-        return await super().read(sql, params)
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        if self.failures:
-            self.failures -= 1
-            raise DatabaseUnavailableError("gone")
-        return await super().write(statements)
-
-
 class World:
     """One upload process, its folder and a match of two maps, the first of which is over."""
 
     def __init__(self, db: Database, folder: Path, limits: UploadLimits = QUICK) -> None:
-        self.db = Outage(db)
+        self.failing: Counter[str] = Counter()
+        """How many of the next reads and writes find the database unavailable."""
+        fail_read, fail_write = (partial(self._fail, kind) for kind in ("read", "write"))
+        self.db = HookedDatabase(db, before_read=fail_read, before_write=fail_write)
         self.folder = folder
         self.storage = Folder(folder)
         self.ended: list[Ended] = []
         self.limits = limits
         self.open()
+
+    async def _fail(self, kind: str, _: object) -> None:
+        if self.failing[kind]:
+            self.failing[kind] -= 1
+            raise DatabaseUnavailableError("gone")
 
     def open(self) -> None:
         self.uploads = Uploads(
@@ -207,14 +196,16 @@ async def test_commit_is_not_cut(world: World, db: Database, end: str) -> None:
     assert world.files() == {"a.dem": b"0123456789"}
 
 
-async def test_silent_sender_is_cut(world: World, db: Database) -> None:
-    impatient = World(db, world.folder, UploadLimits(silent_s=0.01))
-    assert (await impatient.upload(body(b"0123", then=hang))).reason is MissingReason.CUT
-
-
-async def test_slow_upload_is_ended(world: World, db: Database) -> None:
-    impatient = World(db, world.folder, UploadLimits(total_s=0.05))
-    assert (await impatient.upload(body(b"0123", then=hang))).reason is MissingReason.TOO_SLOW
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(UploadLimits(silent_s=0.01), MissingReason.CUT), (UploadLimits(total_s=0.05), MissingReason.TOO_SLOW)],
+    ids=["silent", "slow"],
+)
+async def test_sender_that_takes_too_long_is_cut_off(
+    world: World, db: Database, limits: UploadLimits, reason: MissingReason
+) -> None:
+    impatient = World(db, world.folder, limits)
+    assert (await impatient.upload(body(b"0123", then=hang))).reason is reason
 
 
 async def test_stopped_service_leaves_an_interrupted_upload(world: World) -> None:
@@ -308,16 +299,16 @@ async def test_second_upload_of_a_server_waits_for_the_first(world: World) -> No
 
 async def test_upload_waits_for_the_database(world: World) -> None:
     async def fail() -> None:
-        world.db.failures = 2
+        world.failing["write"] = 2
 
-    world.db.failures = world.db.failed_reads = 2
+    world.failing.update(read=2, write=2)
     assert (await world.upload(body(b"0123456789", then=fail))).reason is None
     assert (await world.rows())[0].state is DemoState.AVAILABLE
 
 
 async def test_upload_that_cannot_begin_is_refused(world: World, db: Database) -> None:
     impatient = World(db, world.folder, UploadLimits(patience_s=0.0))
-    impatient.db.failures = 9
+    impatient.failing["write"] = 9
     with pytest.raises(UnavailableError):
         await impatient.upload(body(b"0123456789"))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import zlib
 from collections.abc import Sequence
 
 import msgspec
@@ -27,12 +26,9 @@ from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.runner.intervals import Intervals
-from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.streams.map_streams import Reader
-from matchpod.storage import history, outbox, raw_log, snapshots
+from matchpod.storage import history, outbox, raw_log
 from matchpod.storage.raw_log import RawEntry
-from matchpod.storage.servers import LEASE_MS
-from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases, ended_matches
 from tests.contract.history_checks import assert_final_history, timeline_of
 from tests.contract.test_recompute import recompute_one
@@ -133,50 +129,6 @@ async def test_slow_write_does_not_delay_a_later_deadline(world: World) -> None:
     outcome = await world.outcome()
     assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
     assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
-
-
-# --- other versions ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("is_canceled", [False, True])
-async def test_match_of_a_version_without_timelines_gets_a_complete_timeline(
-    db: Database, world: World, *, is_canceled: bool
-) -> None:
-    dead = await world.live_match("dead")
-    world.clock.at_ms += SNAPSHOT_MS
-
-    async def is_stored() -> bool:
-        return await snapshots.load(db, "srv_1") is not None
-
-    await world.until(is_stored, "a snapshot is stored")
-    world.region.is_paused = is_canceled
-    await dead.kill()
-    await delete_history(db, world)
-    world.clock.at_ms += LEASE_MS
-    successor = world.start("successor")
-    if is_canceled:
-
-        async def has_items() -> bool:
-            return await count_items(db, world) > 0
-
-        await world.until(has_items, "items are stored")
-        await world.cancel(notified=successor)
-    await world.outcome()
-    types = await types_of(db, world)
-    assert types[0] == "player_connected"
-    assert types.count("map_live") == types.count("map_end") == 1
-    assert types.count("round_start") >= 1
-
-
-async def delete_history(db: Database, world: World) -> None:
-    """Change a match to what a version without history would have stored."""
-    row, snapshot = await world.row(), await snapshots.load(db, "srv_1")
-    assert snapshot is not None
-    _, state = msgspec.msgpack.decode(zlib.decompress(snapshot.state))
-    del state["reader"]["timeline"]
-    old = Snapshot(snapshot.seq, msgspec.msgpack.encode(state))
-    tables = ("maps", "series", "map_events", "history_counts")
-    await db.write([*snapshots.save(row.id, row.fence, old), *(Statement(f"DELETE FROM {name}") for name in tables)])
 
 
 # --- rejected writes and errors ---------------------------------------------------------------------------------------

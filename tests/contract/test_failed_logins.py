@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError
-from matchpod.ports import Database
+from matchpod.ports import Database, DatabaseUnavailableError
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FORGET_S, MAX_ADDRESSES, REPORTS_PER_MINUTE, FailedLogIns, LogInKind
@@ -17,7 +17,8 @@ from matchpod.service.identity.principals import NewKey, Role, Scope
 from matchpod.service.telemetry.prometheus import Registry
 from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import START_MS, CountingDatabase
+from tests.contract.databases import HookedDatabase
+from tests.contract.test_access import START_MS
 from tests.vaults import VAULT
 
 harness = databases.sqlite_harness
@@ -30,7 +31,7 @@ class World:
     """One process with an organization and two keys, and a limit of five failures per minute."""
 
     def __init__(self, db: Database) -> None:
-        self.db = CountingDatabase(db)
+        self.db = HookedDatabase(db)
         self.clock = ManualClock(START_MS)
         self.now_s = 0.0
         self.audit = Audit(db=self.db, clock=self.clock)
@@ -151,9 +152,11 @@ async def test_log_ins_to_the_console_are_limited_and_reported(world: World) -> 
 
 
 async def test_outage_does_not_change_the_answer_to_a_failed_log_in(world: World) -> None:
-    world.db.fails_writes = True
+    async def fail(_: object) -> None:
+        raise DatabaseUnavailableError("unavailable for a test")
+
+    world.db.before_write = fail
     assert await world.outcome(world.guess()) is UnauthorizedError
-    world.db.fails_writes = False
     assert await world.reports() == []
 
 

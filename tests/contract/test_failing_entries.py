@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,10 @@ from matchpod.service.streams import organization_event_lines
 from matchpod.storage import history, outbox
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
-from tests.contract.ended_matches import store
+from tests.contract.ended_matches import store, store_match
 from tests.contract.test_recompute import recompute_one
 from tests.contract.test_remote_matches import create_match, remote_matches
-from tests.contract.world import SPEED, World, open_world
+from tests.contract.world import World, play_undisturbed
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
@@ -46,21 +47,15 @@ async def until_released(world: World) -> None:
 
 
 async def test_match_goes_on_without_an_entry_that_raises(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    db: Database, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_world(db) as world:
-        world.start("undisturbed")
-        await world.create("srv_undisturbed")
-        expected = json.loads((await world.outcome("srv_undisturbed")).result or b"")
+    expected: dict[str, Any] = await play_undisturbed(db, 5)
     bug = break_kills(monkeypatch, KILL)
-    async with open_world(db) as world:
-        process = world.start(intervals=RETRY_AT_ONCE)
-        await world.create()
-        await until_released(world)
-        outcome = await world.outcome()
-        assert process.matches_ended == 1
-    result = json.loads(outcome.result or b"")
-    (played,), (undisturbed,) = result["maps"], expected["maps"]
+    process = world.start(intervals=RETRY_AT_ONCE)
+    await world.create()
+    await until_released(world)
+    (played,), (undisturbed,) = (await world.result())["maps"], expected["result"]["maps"]
+    assert process.matches_ended == 1
     assert (undisturbed["complete"], played["complete"]) == (True, False)
     for field in ("team1Score", "team2Score", "winner"):
         assert played[field] == undisturbed[field]
@@ -176,13 +171,9 @@ async def test_error_in_a_view_is_logged(
     assert live._log.name == caplog.records[0].name
 
 
-async def test_recomputing_a_match_that_raises_changes_nothing(
-    db: Database, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.start()
-    await world.create()
-    await world.outcome()
+async def test_recomputing_a_match_that_raises_changes_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store_match(db)
     break_kills(monkeypatch, KILL)
-    found = await recompute_one(db, write=True, speed=SPEED)
+    found = await recompute_one(db, write=True)
     assert found.verdict is Verdict.FAILED
     assert await set_aside(db) == []

@@ -51,15 +51,25 @@ def process_harness(folder: Path) -> Iterator[FleetHarness]:
     yield FleetHarness(lambda: process_fleet(folder, ports, command=SIMULATOR), kill=kill, is_owner=True)
 
 
-@contextmanager
-def static_harness() -> Iterator[FleetHarness]:
+@pytest.fixture(scope="module")
+def simulators() -> Iterator[list[SimulatorProcess]]:
+    """Two servers that an operator runs, also after the matches."""
     with SimulatorProcess() as first, SimulatorProcess() as second:
-        servers = [StaticServer(one.address, PASSWORD) for one in (first, second)]
+        yield [first, second]
 
-        async def kill(_server_id: str) -> None:
-            first.kill()
 
-        yield FleetHarness(lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1), kill=kill, is_owner=False)
+@contextmanager
+def static_harness(simulators: list[SimulatorProcess]) -> Iterator[FleetHarness]:
+    servers = [StaticServer(one.address, PASSWORD) for one in simulators]
+    killed: list[SimulatorProcess] = []
+
+    async def kill(_server_id: str) -> None:
+        simulators[0].kill()
+        killed.append(simulators[0])
+
+    yield FleetHarness(lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1), kill=kill, is_owner=False)
+    for one in killed:
+        one.__enter__()
 
 
 @asynccontextmanager
@@ -86,7 +96,7 @@ async def harness(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) 
             case "processes":
                 yield stack.enter_context(process_harness(folder))
             case "static":
-                yield stack.enter_context(static_harness())
+                yield stack.enter_context(static_harness(request.getfixturevalue("simulators")))
             case "agones":
                 yield await stack.enter_async_context(agones_harness(tmp_path))
             case _:

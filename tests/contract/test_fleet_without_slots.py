@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Database, FleetError, FleetUnavailableError
+from matchpod.ports import Database, FleetUnavailableError
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage.servers import LEASE_MS
@@ -114,43 +113,6 @@ async def test_match_waits_without_an_attempt_while_the_fleet_has_a_fault_and_st
         world.region.changed()
         await world.until_phase(ServerPhase.RUNNING)
         assert (await world.row()).error is None
-
-
-async def test_match_fails_for_want_of_capacity_if_the_fault_lasts_too_long(db: Database) -> None:
-    async with open_cluster(db, 1) as world:
-        world.region.why_unusable = "The cluster cannot be reached."
-        world.start()
-        await world.create()
-        await world.until_phase(ServerPhase.PENDING)
-        while (await world.row()).phase is ServerPhase.PENDING:
-            world.clock.at_ms += LOOK_AGAIN_MS
-            await asyncio.sleep(0.05)
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", "no_capacity")
-        assert (await world.row()).error == (
-            "no server became free in time; last error: The cluster cannot be reached."
-        )
-        assert world.region.orders == []
-
-
-async def test_match_fails_after_three_failed_allocations_and_leaves_no_server(db: Database) -> None:
-    async with open_cluster(db, 1) as world:
-        world.region.allocation_errors = [FleetError("The server does not answer.") for _ in range(3)]
-        world.start()
-        await world.create()
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", "server_failed")
-        assert world.region.running == {}
-
-
-async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database) -> None:
-    async with open_cluster(db, 1) as world:
-        # so that only the fleet finds out
-        world.start(intervals=Intervals(probe_s=3_600.0))
-        await world.create()
-        await world.until_live()
-        await world.region.delete("srv_1")
-        assert (await world.outcome()).reason == "server_lost"
 
 
 def pause_region(process: Process, now_ms: int) -> None:

@@ -14,7 +14,8 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import MatchType
 from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
+from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.views.leaderboard import LeaderboardSort, player_rows
 from matchpod.ports import Database, DatabaseUnavailableError, Statement
 from matchpod.service.history import rows
 from matchpod.service.identity import identifiers
@@ -28,6 +29,7 @@ from tests.contract import databases
 from tests.contract.databases import HookedDatabase, once
 from tests.contract.ended_matches import store
 from tests.contract.match_histories import insert_counted
+from tests.contract.same_numbers import Json
 from tests.contract.test_matches import OTHER_OWNER, READER
 from tests.contract.test_numbers_agree import SERVER_NAME, HistoryReader, create_match
 from tests.unit.service.match_log.test_fold import recorded, row_of
@@ -35,7 +37,6 @@ from tests.unit.simulator.played_match import START_MS, mode_settings
 
 harness = databases.sqlite_harness
 
-DAY_MS = 86_400_000
 DEATHMATCH = mode_settings(MatchType.DEATHMATCH, maps=("de_dust2",))
 NO_SUCH_IDS = ("", "x", "ser_", "ser_unknown", "00000000-0000-0000-0000-00000000000", "\x00", "\udcff", "é" * 36, "{}")
 UNKNOWN_UUID = "aaaaaaaa-0000-4000-8000-000000000000"
@@ -114,38 +115,9 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: H
     row = await create_match(world.db, recorded().settings)
     await end(world.db, row, folded(row))
     detail = await world.series(identifiers.series_id(row.id))
-    assert [list(one) for one in detail["maps"]] == [
-        [
-            "id", "mapNumber", "mapName", "playedMapName", "status", "needed", "team1Score", "team2Score", "winner", "playerCount",
-            "startedAt", "finishedAt", "duration", "complete", "missingRounds", "team1StartSide", "sidesBy",
-        ]
-    ] * 3  # fmt: skip
     assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
     uuid = identifiers.series_uuid(row.game_id)
     assert await world.series(uuid) == await world.series(uuid.upper()) == detail
-
-
-async def test_lists_are_filtered(world: HistoryReader) -> None:
-    old = await create_past_match(world.db, 1, at_ms=START_MS, map_name="de_nuke")
-    new = await create_past_match(world.db, 2, at_ms=START_MS + DAY_MS, status=MapStatus.LIVE)
-    await create_match(world.db, DEATHMATCH, 3)
-
-    async def found(**query: Any) -> tuple[list[str], list[str]]:
-        series, maps = await world.series_list(**query), await world.maps(**query)
-        assert series["total"] == len(series["items"])
-        assert maps["total"] == len(maps["items"])
-        return [one["serverId"] for one in series["items"]], [one["serverId"] for one in maps["items"]]
-
-    assert await found(status=MapStatus.LIVE) == ([new.id], [new.id])
-    assert await found(server_id=old.id) == ([old.id], [old.id])
-    assert await found(server_id=old.id, status=MapStatus.LIVE) == ([], [])
-    assert await found(from_ms=START_MS + 1) == ([new.id], [new.id])
-    assert await found(from_ms=START_MS, before_ms=START_MS + 1) == ([old.id], [old.id])
-    assert await found(before_ms=START_MS) == ([], [])
-    by_name = await world.maps(map_name="de_nuke")
-    assert [one["serverId"] for one in by_name["items"]] == [old.id]
-    assert (await world.maps())["total"] == 3
-    assert (await world.series_list())["total"] == 2
 
 
 async def test_lists_contain_nothing_of_another_organization(world: HistoryReader) -> None:
@@ -153,15 +125,6 @@ async def test_lists_contain_nothing_of_another_organization(world: HistoryReade
     for query in ({}, {"server_id": row.id}):
         for page in (await world.series_list(OTHER_OWNER, **query), await world.maps(OTHER_OWNER, **query)):
             assert (page["total"], page["items"]) == (0, [])
-
-
-async def test_series_and_its_maps_are_consistent_if_the_match_ends_while_they_are_read(db: Database) -> None:
-    row = await create_match(db, recorded().settings)
-    fold = folded(row)
-    world = HistoryReader(interleaved(db, "FROM series", lambda: end(db, row, fold)))
-    detail = await world.series(identifiers.series_id(row.id))
-    assert detail == await HistoryReader(db).series(identifiers.series_id(row.id))
-    assert detail["status"] == "finished"
 
 
 # --- access -------------------------------------------------------------------------------------------------------
@@ -245,16 +208,6 @@ async def test_rounds_of_a_map_that_ended_before_they_were_stored_are_unknown(wo
     assert (found["status"], found["complete"], found["missingRounds"], found["rounds"]) == ("finished", None, [], [])
 
 
-async def test_map_that_ends_while_its_rounds_are_read_has_its_final_rounds(db: Database) -> None:
-    row = await create_match(db, recorded().settings)
-    fold = folded(row)  # its log is not stored, only its final history
-    world = HistoryReader(interleaved(db, "FROM maps", lambda: end(db, row, fold)))
-    found = await world.rounds(map_of(row))
-    assert found["status"] == "finished"
-    assert found == await HistoryReader(db).rounds(map_of(row))
-    assert found["rounds"]
-
-
 # --- maps ---------------------------------------------------------------------------------------------------------
 
 
@@ -320,14 +273,24 @@ async def test_canceled_map_keeps_its_numbers(world: HistoryReader) -> None:
         assert (await other.leaderboard(map_of(row, 2)))["status"] == "cancelled"
 
 
-async def test_map_that_ends_while_it_is_read_is_returned_as_ended(db: Database) -> None:
+@pytest.mark.parametrize(
+    ("first_read", "read", "content"),
+    [
+        ("FROM series", lambda world, row: world.series(identifiers.series_id(row.id)), "maps"),
+        ("FROM maps", lambda world, row: world.map(map_of(row)), "players"),
+        ("FROM maps", lambda world, row: world.rounds(map_of(row)), "rounds"),
+    ],
+    ids=["series", "map", "rounds"],
+)
+async def test_match_that_ends_while_it_is_read_is_returned_as_ended(
+    db: Database, first_read: str, read: Callable[[HistoryReader, ServerRow], Awaitable[Json]], content: str
+) -> None:
     row = await create_match(db, recorded().settings)
     fold = folded(row)  # its log is not stored, only its final history
-    world = HistoryReader(interleaved(db, "FROM maps", lambda: end(db, row, fold)))
-    detail = await world.map(map_of(row))
-    assert detail["status"] == "finished"
-    assert detail == await HistoryReader(db).map(map_of(row))
-    assert len(detail["players"]) == 4
+    found = await read(HistoryReader(interleaved(db, first_read, lambda: end(db, row, fold))), row)
+    assert found["status"] == "finished"
+    assert found == await read(HistoryReader(db), row)
+    assert found[content]
 
 
 async def test_final_map_without_statistics_has_no_players(world: HistoryReader) -> None:
@@ -355,63 +318,27 @@ async def test_timeline_is_read_page_by_page(world: HistoryReader) -> None:
     lines = [b'{"seq":%d,"type":"kill"}' % seq for seq in range(1, 8)]
     await world.db.write([map_events.append(map_id, 1, lines[:3], at_ms=START_MS)])
     await world.db.write([map_events.append(map_id, 4, lines[3:], at_ms=START_MS)])
-    whole = await world.events(map_id.upper())
-    assert list(whole) == ["mapId", "afterSeq", "limit", "nextAfterSeq", "items"]
-    assert (whole["mapId"], whole["nextAfterSeq"]) == (map_id, 7)
-    assert [item["seq"] for item in whole["items"]] == list(range(1, 8))
-    seqs, after_seq = [], 0
-    while (page := await world.events(map_id, after_seq=after_seq, limit=2))["items"]:
-        assert (page["afterSeq"], page["limit"]) == (after_seq, 2)
-        seqs += [item["seq"] for item in page["items"]]
-        after_seq = page["nextAfterSeq"]
-    assert seqs == list(range(1, 8))
-    assert page["nextAfterSeq"] == 7
+    page = await world.events(map_id.upper(), after_seq=2, limit=3)
+    assert {**page, "items": [item["seq"] for item in page["items"]]} == {
+        "mapId": map_id,
+        "afterSeq": 2,
+        "limit": 3,
+        "nextAfterSeq": 5,
+        "items": [3, 4, 5],
+    }
     assert (await world.events(map_id, after_seq=2**53 - 1))["nextAfterSeq"] == 2**53 - 1
 
 
 # --- the leaderboard ----------------------------------------------------------------------------------------------
 
 
-def player(name: str, number: int, *, smokes: int = 0, **numbers: Any) -> LeaderboardPlayer:
-    zeros: dict[str, Any] = dict.fromkeys(
-        ("team", "kills", "deaths", "assists", "headshots", "damage_dealt", "bomb_plants", "bomb_defuses"), 0
-    )
-    uncounted: dict[str, Any] = dict.fromkeys(("bullets_fired", "bullets_hit", "accuracy_percent", "top_weapon"))
-    utility = UtilityThrown(total=smokes, he=0, flash=0, smoke=smokes, molly=0, decoy=0)
-    fields = {**zeros, **uncounted, "utility": utility, **numbers}
-    return LeaderboardPlayer(name=name, steam_id=str(76561198000000000 + number), **fields)
-
-
-BOARD = (
-    player("Dora", 1, kills=5, damage_dealt=400, bomb_defuses=2),
-    player("Zoe", 2, kills=5, damage_dealt=500, headshots=1),
-    player("Carl", 3, kills=5, damage_dealt=400, headshots=4),
-    player("Carl", 0, kills=5, damage_dealt=400, smokes=2),
-    player("Ben", 4, kills=9, damage_dealt=100, accuracy_percent=12.5),
-    player("Emil", 5, kills=1, damage_dealt=900, bomb_plants=3, accuracy_percent=0.0),
-)
-
-
-@pytest.mark.parametrize(
-    ("sort_by", "order"),
-    [
-        (LeaderboardSort.KILLS, "4 2 0 3 1 5"),
-        (LeaderboardSort.DAMAGE, "5 2 0 3 1 4"),
-        (LeaderboardSort.HEADSHOTS, "3 2 4 0 1 5"),
-        (LeaderboardSort.ACCURACY, "4 5 2 0 3 1"),
-        (LeaderboardSort.UTILITY, "0 4 2 3 1 5"),
-        (LeaderboardSort.PLANTS, "5 4 2 0 3 1"),
-        (LeaderboardSort.DEFUSES, "1 4 2 0 3 5"),
-    ],
-)
-async def test_leaderboard_is_sorted_with_ties_by_kills_damage_and_name(
-    sort_by: LeaderboardSort, order: str, world: HistoryReader
-) -> None:
+async def test_stored_leaderboard_is_sorted_and_limited_as_requested(world: HistoryReader) -> None:
     row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
-    leaderboard = msgspec.json.encode(BOARD)
+    lines = [PlayerLine(player_id="1", kills=1, damage=500), PlayerLine(player_id="2", kills=5)]
+    leaderboard = msgspec.json.encode(player_rows(lines, {}))
     stats = MapStats(map_id=map_of(row), stats_version=1, players=b"[]", anti_cheat=b"[]", leaderboard=leaderboard)
     await world.db.write(history.refresh(MatchHistory((), None, (stats,))))
-    board = await world.leaderboard(map_of(row).upper(), sort_by=sort_by)
-    assert " ".join(one["steamId"][-1] for one in board["players"]) == order
-    best = await world.leaderboard(map_of(row), sort_by=sort_by, limit=2)
-    assert best["players"] == board["players"][:2]
+    by_damage = await world.leaderboard(map_of(row).upper(), sort_by=LeaderboardSort.DAMAGE)
+    assert [one["steamId"] for one in by_damage["players"]] == ["1", "2"]
+    best = await world.leaderboard(map_of(row), sort_by=LeaderboardSort.KILLS, limit=1)
+    assert [one["steamId"] for one in best["players"]] == ["2"]

@@ -9,13 +9,10 @@ import msgspec
 import pytest
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DuplicateError, Statement
-from matchpod.storage import history, servers
+from matchpod.storage import history
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.history_counts import DAY_MS
-from matchpod.storage.migrate import migrate
-from matchpod.storage.schema import MIGRATIONS
 from matchpod.storage.servers import EndColumns
 from tests.contract import databases
 from tests.contract.match_histories import (
@@ -28,7 +25,7 @@ from tests.contract.match_histories import (
     stored_counts,
     true_counts,
 )
-from tests.vaults import VAULT
+from tests.effort import seeds
 
 harness = databases.harness
 
@@ -153,7 +150,8 @@ def random_change(rng: random.Random, server_id: str, org_id: str) -> list[State
     return history.replace(change) if kind == "replace" else history.refresh(change)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.law
+@pytest.mark.parametrize("seed", seeds(2))
 async def test_counts_are_correct_after_any_sequence_of_changes(db: Database, seed: int) -> None:
     rng = random.Random(seed)
     owners = {f"srv_{number}": f"org_{number % 2}" for number in range(8)}
@@ -167,7 +165,8 @@ async def test_counts_are_correct_after_any_sequence_of_changes(db: Database, se
         assert await stored_counts(db) == await true_counts(db)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.law
+@pytest.mark.parametrize("seed", seeds(1))
 async def test_counts_are_correct_after_concurrent_changes(replicas: databases.Replicas, seed: int) -> None:
     rng = random.Random(seed)
     db, peer = replicas
@@ -195,28 +194,3 @@ async def test_counts_are_correct_if_rows_are_cancelled_while_being_inserted(rep
         change = history.replace(match_history(name, [MapState(LIVE, NOON_MS)]))
         await asyncio.gather(db.write(change), peer.write(history.cancel_open(name)))
     assert await stored_counts(db) == await true_counts(db)
-
-
-FIRST_VERSION_SERVER = """
-INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token, report_token, plugin_match_id,
-    created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq, is_password_ours)
-VALUES ('srv_old', 'game_old', 'org_1', 'eu', 'released', 'stopped', :settings, 'log', 'report', 1, 7, 0, 7, 0, 0, 0, 1)
-"""
-
-
-async def test_migration_from_the_first_version_keeps_its_rows(harness: databases.Harness) -> None:
-    db = await harness.open()
-    try:
-        first_version = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
-        first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
-        await db.write([Statement(sql) for sql in first_version])
-        await db.write([Statement(FIRST_VERSION_SERVER, {"settings": b"{}"})])
-        assert await migrate(db, VAULT.seal) == len(MIGRATIONS)
-        kept = await servers.get(db, "srv_old")
-        assert kept is not None
-        assert (kept.org_id, kept.region, kept.phase, kept.created_at_ms) == ("org_1", "eu", ServerPhase.RELEASED, 7)
-        assert await history.maps_of(db, "srv_old") == []
-        await db.write(history.replace(match_history("srv_old", [MapState(FINISHED, NOON_MS)])))
-        assert await stored_counts(db) == await true_counts(db) != {}
-    finally:
-        await db.close()

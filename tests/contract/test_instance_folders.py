@@ -29,7 +29,7 @@ from tests.contract.simulator_process import PASSWORD, free_ports
 from tests.effort import sized
 from tests.waiting import until
 
-SERVERS = sized(5, 20)
+SERVERS = sized(3, 20)
 OWNER = "mp-1"
 FD_SETSIZE = 1024
 """How many descriptors select() knows."""

@@ -23,14 +23,12 @@ from cryptography.x509.oid import NameOID
 
 from matchpod.adapters.kubernetes.api_errors import (
     ApiError,
-    ApiForbiddenError,
     ApiGoneError,
     ApiNotFoundError,
     ApiUnauthorizedError,
     ClusterConfigError,
     ConflictError,
     MalformedAnswerError,
-    RejectedError,
     UnreachableError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
@@ -475,59 +473,3 @@ async def test_watch_sees_changes_and_bookmarks_and_ends(cluster: AgonesCluster,
     kinds = await watched_kinds(client, listed.metadata.resource_version)
     assert [kind for kind in kinds if kind != "BOOKMARK"] == ["MODIFIED", "DELETED", "ADDED", "MODIFIED"]
     assert "BOOKMARK" in kinds
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("PATCH", "/apis/agones.dev/v1/namespaces/default/gameservers/x"),
-        ("POST", "/apis/agones.dev/v1/namespaces/default/gameservers"),
-        ("GET", "/apis/agones.dev/v1/namespaces/default/fleets?watch=1"),
-        ("DELETE", f"/apis/agones.dev/v1/namespaces/default/fleets/{FLEET}"),
-        ("GET", "/apis/agones.dev/v1/namespaces/default/gameserversets"),
-    ],
-)
-async def test_tests_run_with_the_rights_of_the_role_only(cluster: AgonesCluster, method: str, path: str) -> None:
-    path, _, query = path.partition("?")
-    body = b"{}" if method != "GET" else None
-    request = ApiRequest(method=method, path=path, query={"watch": "1"} if query else {}, body=body, timeout_s=10)
-    with pytest.raises(ApiForbiddenError, match="cannot"):
-        await raw(cluster, request)
-
-
-# --- the fake answers as the real one was seen to -------------------------------------------------------------------
-
-
-async def raw(cluster: AgonesCluster, request: ApiRequest) -> bytes:
-    transport = HttpTransport(read_kubeconfig(cluster.kubeconfig))
-    try:
-        return await transport.send(request)
-    finally:
-        await transport.close()
-
-
-ALLOCATIONS = "/apis/allocation.agones.dev/v1/namespaces/default/gameserverallocations"
-
-
-async def test_allocation_without_a_content_type_fails_in_plain_text(cluster: AgonesCluster) -> None:
-    request = ApiRequest(method="POST", path=ALLOCATIONS, body=b"{}", content_type="text/plain", timeout_s=10)
-    with pytest.raises(Exception, match=r"error parsing mediatype .*HTTP 500"):
-        await raw(cluster, request)
-    malformed = ApiRequest(method="POST", path=ALLOCATIONS, body=b"{", timeout_s=10)
-    with pytest.raises(Exception, match="HTTP 500"):
-        await raw(cluster, malformed)
-
-
-async def test_allocations_cannot_be_read(cluster: AgonesCluster) -> None:
-    with pytest.raises(ApiForbiddenError, match="HTTP 403"):
-        await raw(cluster, ApiRequest(method="GET", path=ALLOCATIONS, timeout_s=10))
-    cluster.api.granted.add("list gameserverallocations")
-    with pytest.raises(RejectedError, match="HTTP 405"):
-        await raw(cluster, ApiRequest(method="GET", path=ALLOCATIONS, timeout_s=10))
-
-
-async def test_path_without_agones_is_not_found_in_plain_text(cluster: AgonesCluster) -> None:
-    cluster.api.granted.add("list x")
-    with pytest.raises(ApiNotFoundError) as failed:
-        await raw(cluster, ApiRequest(method="GET", path="/apis/nothing/v1/namespaces/default/x", timeout_s=10))
-    assert failed.value.is_missing_api

@@ -45,13 +45,6 @@ async def check_course(db: Database, server_id: str = "srv_1") -> None:
         assert event["at"].endswith("Z")
 
 
-async def test_played_match_appends_its_course(db: Database, world: World) -> None:
-    world.start()
-    await world.create(external_match_id="cup 1")
-    await world.outcome()
-    await check_course(db)
-
-
 async def test_match_resumed_by_another_process_repeats_and_loses_no_event(db: Database, world: World) -> None:
     first = await world.live_match("one", external_match_id="cup 1")
     first.db.crashes_after = "INSERT INTO organization_events"  # committed, but it does not know
@@ -72,7 +65,6 @@ async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Datab
     assert (last["type"], last["outcome"], last["reason"]) == ("match_ended", "match_canceled", "canceled_by_user")
 
 
-@databases.on_both
 async def test_match_whose_server_never_starts_only_ends(db: Database, world: World) -> None:
     world.start()
     await world.create(region="unknown")

@@ -294,7 +294,6 @@ async def test_duplicate_server_id_is_an_internal_error(db: Database) -> None:
 # --- get ----------------------------------------------------------------------------------------------------------
 
 
-@databases.on_both
 async def test_server_has_no_address_and_no_match_until_it_runs(world: Callers) -> None:
     created = await world.create()
     await world.change(created.server_id, ip="10.0.0.1", port=27015)
@@ -348,7 +347,6 @@ async def test_encoded_server_is_kept_until_its_row_or_its_log_changes(world: Ca
 # --- cancel -------------------------------------------------------------------------------------------------------
 
 
-@databases.on_both
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
 async def test_match_can_be_canceled_in_every_open_phase(world: Callers, phase: ServerPhase) -> None:
     created = await world.create(

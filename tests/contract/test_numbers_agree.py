@@ -275,7 +275,7 @@ async def test_numbers_of_a_live_match_agree_at_any_time(game: str, db: Database
     played.configure()
     checks = 0
     while played.reader.match.outcome is None:
-        for _ in range(rng.randint(1, 60) * (1 + checks // 8)):  # a long match is checked less often
+        for _ in range(rng.randint(1, 60) * (1 + checks // 4)):  # a long match is checked less often
             played.step()
         await check_now(reader, played)
         checks += 1

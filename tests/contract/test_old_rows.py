@@ -71,7 +71,6 @@ class OldSite:
         self._sorts = itertools.cycle(LeaderboardSort)
 
     async def get(self, path: str, method: str = "GET") -> httpx.Response:
-        """Return the answer to a request."""
         headers = {"Authorization": f"Bearer {self.key}"} if path.startswith("/api/") else {}
         return await self.site.request(method, path, who=OLD if path.startswith("/console") else None, headers=headers)
 
@@ -160,7 +159,6 @@ def reads(address: str, changed: set[str]) -> bool:
 
 
 def stored_cells(folder: Path) -> list[Cell]:
-    """Return all stored JSON."""
     path = folder / "stored.sqlite"
     earlier_database.unpack(path)
     return stored_shapes.read_cells(path)

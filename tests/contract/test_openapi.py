@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,6 @@ FORMATS = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The site that all requests of this module go to."""
     created = Site(tmp_path_factory.mktemp("web") / "matchpod.sqlite")
     try:
         yield created
@@ -81,7 +80,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def document(site: Site) -> OpenApiSchema:
-    """The OpenAPI document as served."""
     import schemathesis
 
     for name, strategy in FORMATS.items():
@@ -112,20 +110,22 @@ def of_tag(tag: Tag) -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag and endpoint.path != ENDLESS]
 
 
-def valid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
+def send_each(
+    document: OpenApiSchema,
+    endpoint: Endpoint,
+    check: Callable[[Case[Operation]], None],
+    *,
+    is_valid: bool = True,
+    examples: int = EXAMPLES,
+) -> None:
+    """Generate requests to an endpoint that its description allows, or does not allow, and check each."""
     from schemathesis import GenerationMode
 
-    operation = document[endpoint.path][endpoint.method]
-    found: st.SearchStrategy[Case[Operation]] = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
-    return found
-
-
-def invalid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
-    from schemathesis import GenerationMode
-
-    operation = document[endpoint.path][endpoint.method]
-    found: st.SearchStrategy[Case[Operation]] = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
-    return found
+    mode = GenerationMode.POSITIVE if is_valid else GenerationMode.NEGATIVE
+    cases: st.SearchStrategy[Case[Operation]] = document[endpoint.path][endpoint.method].as_strategy(
+        generation_mode=mode
+    )
+    settings(QUICK, max_examples=examples)(given(cases)(check))()
 
 
 def follows_unwritten_rules(case: Case[Operation]) -> bool:
@@ -173,50 +173,36 @@ def fitting_sides(game_settings: Mapping[str, object], *, may_use_knife: bool) -
 
 @pytest.mark.parametrize("endpoint", of_tag(Tag.API), ids=lambda endpoint: endpoint.name)
 def test_valid_requests_are_answered_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
-    @QUICK
-    @given(valid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         assume(follows_unwritten_rules(case))
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
-    check()
+    send_each(document, endpoint, check)
 
 
 @pytest.mark.parametrize(
     "endpoint", [e for e in of_tag(Tag.API) if e.access is not None], ids=lambda endpoint: endpoint.name
 )
 def test_invalid_requests_are_rejected_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
-    @settings(QUICK, max_examples=WRONG_BODIES if endpoint.body else EXAMPLES)
-    @given(invalid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
-    check()
+    send_each(document, endpoint, check, is_valid=False, examples=WRONG_BODIES if endpoint.body else EXAMPLES)
 
 
-@pytest.mark.parametrize("endpoint", of_tag(Tag.INGEST), ids=lambda endpoint: endpoint.name)
-def test_ingest_requests_are_answered_as_documented(internal: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+@pytest.mark.parametrize("endpoint", [*of_tag(Tag.INGEST), *of_tag(Tag.OPERATIONS)], ids=lambda endpoint: endpoint.name)
+def test_requests_of_servers_and_operators_are_answered_as_documented(
+    internal: OpenApiSchema, site: Site, endpoint: Endpoint
+) -> None:
     row = site.row(site.new_server(gameSettings={"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}))
     token = tokens_of(row).log if "logs" in endpoint.path else tokens_of(row).report
 
-    @QUICK
-    @given(valid_cases(internal, endpoint))
     def check(case: Case[Operation]) -> None:
         if "token" in case.path_parameters:
             case.path_parameters["token"] = token
-        case.call_and_validate(headers={"X-Matchpod-Token": token})
+        case.call_and_validate(headers={"X-Matchpod-Token": token} if endpoint.tag is Tag.INGEST else {})
 
-    check()
-
-
-@pytest.mark.parametrize("endpoint", of_tag(Tag.OPERATIONS), ids=lambda endpoint: endpoint.name)
-def test_operations_requests_are_answered_as_documented(internal: OpenApiSchema, endpoint: Endpoint) -> None:
-    @QUICK
-    @given(valid_cases(internal, endpoint))
-    def check(case: Case[Operation]) -> None:
-        case.call_and_validate()
-
-    check()
+    send_each(internal, endpoint, check)
 
 
 RESULTS = {
@@ -305,6 +291,9 @@ def test_audit_log_is_as_documented(document: OpenApiSchema, site: Site) -> None
         document["/api/v1/audit"]["GET"].validate_response(page)
 
 
+FILTERS = ("page", "status", "state", "serverId", "map", "label", "dateFrom", "dateTo", "since", "until")
+
+
 def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> Counter[tuple[str, int]]:
     """Follow the links of the document from response to response; count the operations and their statuses.
 
@@ -322,19 +311,9 @@ def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> 
         def before_call(self, case: Case[Operation]) -> None:
             if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
                 assume(follows_unwritten_rules(case))
-                for name in (
-                    "page",
-                    "status",
-                    "state",
-                    "serverId",
-                    "map",
-                    "label",
-                    "dateFrom",
-                    "dateTo",
-                    "since",
-                    "until",
-                ):
+                for name in FILTERS:
                     case.query.pop(name, None)
+                case.headers.pop("Range", None)  # a part may begin after the end of a file
                 if isinstance(case.body, dict) and "winner" in case.body and "type" not in case.body:
                     case.body["winner"] = RuledWinner.NONE.value  # of a ruling: a deathmatch has no teams
 
@@ -387,8 +366,6 @@ def played(site: Site) -> dict[str, str]:
 def test_played_series_is_as_documented(
     document: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
 ) -> None:
-    @QUICK
-    @given(valid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         assume(follows_unwritten_rules(case))
         case.path_parameters.update({name: played[name] for name in case.path_parameters})
@@ -398,7 +375,7 @@ def test_played_series_is_as_documented(
         else:
             assert response.status_code == (304 if case.headers.get("If-None-Match", "").strip() == "*" else 200)
 
-    check()
+    send_each(document, endpoint, check)
     whole = site.get(endpoint.path.format(**played))
     if endpoint.is_file:
         assert whole.content == b"0123456789"
@@ -424,22 +401,18 @@ def test_organization_stream_documents_every_event_and_no_end(document: OpenApiS
     schemas = document.raw_schema["components"]["schemas"]
     event = operation["responses"]["200"]["content"][EVENT_STREAM]["schema"]["$ref"].rpartition("/")[2]
     items = schemas[event]["properties"]["data"]["contentSchema"]["$ref"].rpartition("/")[2]
-    assert set(schemas[items]["discriminator"]["mapping"]) == {
-        "action",
-        "anti_cheat",
-        "attention_raised",
-        "demo_available",
-        "gap",
-        "map_ended",
-        "map_live",
-        "match_created",
-        "match_ended",
-        "match_paused",
-        "match_resumed",
-        "position",
-        "ruling",
-        "score_changed",
-        "server_running",
+    assert {*schemas[items]["discriminator"]["mapping"]} == {
+        *(
+            "action",
+            "anti_cheat",
+            "attention_raised",
+            "demo_available",
+            "gap",
+            "map_ended",
+            "map_live",
+            "match_created",
+        ),
+        *("match_ended", "match_paused", "match_resumed", "position", "ruling", "score_changed", "server_running"),
     }
     assert "204" not in operation["responses"]
 

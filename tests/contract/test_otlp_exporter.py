@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -127,64 +128,64 @@ def test_collector_that_cannot_be_reached_costs_one_warning_and_no_time(caplog: 
     assert warning.message == "spans not exported"
 
 
-def test_redirect_is_not_an_export(caplog: pytest.LogCaptureFixture) -> None:
-    class Login(BaseHTTPRequestHandler):
-        """Redirects like a proxy that wants a log-in, whose page has status 200."""
+class Accepting(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.answer()
 
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(302)
-            self.send_header("Location", "/login")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Login) as server:
+class Login(Accepting):
+    """Redirects like a proxy that wants a log-in, whose page has status 200."""
+
+    def answer(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "/login")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        super().answer()
+
+
+@contextmanager
+def serving(handler: type[Accepting], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Serve requests in a thread; yield the port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
-        exporter = OtlpExporter(OtlpOptions(url=url), version="1", batch_s=0.05)
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_redirect_is_not_an_export(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(Login) as port:
+        exporter = OtlpExporter(OtlpOptions(url=f"http://127.0.0.1:{port}/v1/traces"), version="1", batch_s=0.05)
         exporter.export(span())
         wait_until(lambda: exporter.dropped == 1, "the spans are dropped")
         exporter.close()
-        server.shutdown()
     assert exporter.exported == 0
     (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
     assert vars(warning)["reason"] == "status 302, a redirect to /login"
 
 
-def test_collector_may_have_a_certificate_of_a_private_authority(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_collector_may_have_a_certificate_of_a_private_authority(tmp_path: Path, is_trusted: bool) -> None:
     server_side, _ = self_signed(tmp_path, x509.DNSName("localhost"))
-    for certificate, is_exported in ((str(tmp_path / "receiver.pem"), True), (None, False)):
-        with ThreadingHTTPServer(("127.0.0.1", 0), _Accepting) as server:
-            server.socket = server_side.wrap_socket(server.socket, server_side=True)
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}).start()
-            variables = {ENDPOINT: f"https://localhost:{server.server_address[1]}"}
-            if certificate is not None:
-                variables["OTEL_EXPORTER_OTLP_CERTIFICATE"] = certificate
-            options = read_options(variables)
-            assert options is not None
-            exporter = OtlpExporter(options, version="1", batch_s=0.05)
-            exporter.export(span())
-            wait_until(partial(_is_answered, exporter), "the collector has answered")
-            exporter.close()
-            server.shutdown()
-        assert bool(exporter.exported) is is_exported
-
-
-def _is_answered(exporter: OtlpExporter) -> bool:
-    return bool(exporter.exported or exporter._failures)
-
-
-class _Accepting(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+    with serving(Accepting, server_side) as port:
+        variables = {"OTEL_EXPORTER_OTLP_CERTIFICATE": str(tmp_path / "receiver.pem")} if is_trusted else {}
+        options = read_options({ENDPOINT: f"https://localhost:{port}", **variables})
+        assert options is not None
+        exporter = OtlpExporter(options, version="1", batch_s=0.05)
+        exporter.export(span())
+        wait_until(lambda: bool(exporter.exported or exporter._failures), "the collector has answered")
+        exporter.close()
+    assert bool(exporter.exported) is is_trusted
 
 
 @pytest.mark.parametrize(

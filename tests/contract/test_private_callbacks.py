@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -77,19 +77,17 @@ async def is_state(site: ConsoleSite, state: str) -> bool:
     return await state_of(site) == state
 
 
-@pytest.mark.parametrize("headers", [PROXIED, {"X-Forwarded-Host": "play.example"}, {"Forwarded": "for=192.0.2.9"}])
-async def test_person_who_comes_through_a_proxy_shows_it(tmp_path: Path, headers: Mapping[str, str]) -> None:
+async def test_person_who_comes_through_a_proxy_shows_it(tmp_path: Path) -> None:
     async with open_site(tmp_path / "data") as site:
         assert "http://127.0.0.1:9000/" in (await site.request("GET", "/console/create", who=OWNER)).text
-        assert (await site.request("GET", "/console", headers=headers)).status_code == 303, "without a session"
+        assert (await site.request("GET", "/console", headers=PROXIED)).status_code == 303, "without a session"
         assert await proxy_evidence.find(site.resources.db) is None
-        assert (await site.request("GET", "/console/operator", who=OPERATOR, headers=headers)).status_code == 200
+        assert (await site.request("GET", "/console/operator", who=OPERATOR, headers=PROXIED)).status_code == 200
         assert await proxy_evidence.find(site.resources.db) is not None
         assert "http://127.0.0.1:9000/" not in (await site.request("GET", "/console/create", who=OWNER)).text
         assert (await create(site, "http://10.0.0.1/")).status_code == 400
 
 
-@databases.on_both
 @pytest.mark.parametrize(
     ("decided", "by_settings", "is_explicit", "is_allowed"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, audit_from_id, count_prunable, prune
@@ -77,13 +76,6 @@ async def test_entries_that_were_set_aside_are_forgotten_with_their_log(db: Data
     await prune(db, KEEP, ENDED_MS + 31 * DAY_MS)
     left = await db.read("SELECT server_id, seq FROM unfinished_entries ORDER BY seq")
     assert left == [("srv_open", 7), ("srv_open", 9)]
-
-
-async def test_nothing_is_deleted_from_an_open_match(db: Database) -> None:
-    await store_match(db, entries=100, phase=ServerPhase.ENDING)
-    await db.write([Statement("UPDATE servers SET phase = 'running'")])
-    await history_counts.delete_empty(db)
-    assert (await count_and_prune(db, ENDED_MS + 5_000 * DAY_MS)).is_empty
 
 
 async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:

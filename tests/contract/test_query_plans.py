@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
 import pytest
@@ -101,8 +101,6 @@ Plan = dict[str, Any]
 
 
 class RecordingDatabase(DelegatingDatabase):
-    """Records the queries that are run."""
-
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.queries: list[Query] = []
@@ -431,29 +429,6 @@ async def test_page_of_servers_reads_only_its_index_and_rows(cost_of: CostOf) ->
         assert cost.rows <= counted + page * PAGE + PAGE + open_ones, (query, cost.rows, cost.plans)
 
 
-async def test_maps_of_listed_servers_are_found_by_their_index(cost_of: CostOf) -> None:
-    ids = [f"srv_{number}" for number in range(1, PAGE + 1)]
-    cost = await cost_of(partial(maps_of_listed, server_ids=ids))
-    assert "maps_of_server" in cost.indexes, cost.plans
-    assert cost.queries == 1
-    assert cost.rows <= 2 * PAGE * MAPS_OF_MATCH + PAGE, (cost.rows, cost.plans)
-
-
-async def test_deep_page_of_servers_skips_whole_days(cost_of: CostOf) -> None:
-    read = partial(list_matches, org_id=ORG, query=MatchListQuery(page=110), deep_offset=1_000)
-    cost = await cost_of(read)
-    assert "servers_listed" in cost.indexes
-    assert cost.queries == 3
-    assert cost.rows <= 2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE, cost.plans
-
-
-async def test_servers_with_an_external_id_are_found_by_its_index(cost_of: CostOf) -> None:
-    query = MatchListQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
-    cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
-    assert "servers_by_external_id" in cost.indexes
-    assert cost.rows <= 2, cost.plans
-
-
 async def test_labeled_matches_are_found_by_the_index_of_their_rarest_label(cost_of: CostOf) -> None:
     rare, all_of_them = Label("table", "7"), Label("event", "league")
     listed = MATCHES // RARE
@@ -467,6 +442,89 @@ async def test_labeled_matches_are_found_by_the_index_of_their_rarest_label(cost
         cost = await cost_of(partial(read, org_id=ORG, query=ListQuery(labels=(rare,))))
         assert "server_labels_newest" in cost.indexes, cost.plans
         assert cost.rows <= 10 * MAPS_OF_MATCH * listed + 8 * PAGE, (cost.rows, cost.plans)
+
+
+class Reading(NamedTuple):
+    """A call, the index that it must use, if that matters, and how many rows it may read at most."""
+
+    call: Callable[[Database], Awaitable[object]]
+    uses: str
+    rows: int
+    queries: int = 0
+    """How many it may run; 0 for any number."""
+
+
+LISTED = [f"srv_{number}" for number in range(1, PAGE + 1)]
+ORGS = ["org_1", "org_2", "org_3", "org_4"]
+EXTERNAL_ID = MatchListQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
+OF_SERVER = CallbacksQuery(server_id="srv_78")
+PART_OF_TIMELINE = partial(map_events.read_after, map_id="map_2", limit=30)
+PART_OF_STREAM = partial(organization_events.read_after, org_id="org_2", limit=30)
+READINGS = {
+    "maps of listed servers": Reading(
+        partial(maps_of_listed, server_ids=LISTED), "maps_of_server", 2 * PAGE * MAPS_OF_MATCH + PAGE, queries=1
+    ),
+    "servers of an external id": Reading(
+        partial(list_matches, org_id=ORG, query=EXTERNAL_ID), "servers_by_external_id", 2
+    ),
+    # The counts per day, for the total and for skipping; at most one day at each of three points; the page.
+    "deep page of servers": Reading(
+        partial(list_matches, org_id=ORG, query=MatchListQuery(page=110), deep_offset=1_000),
+        "servers_listed",
+        2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE,
+        queries=3,
+    ),
+    "older processes": Reading(partial(heartbeats.has_older_process, now_ms=DAY_MS), "servers_by_owner", OPEN_SERVERS),
+    "maps of a server": Reading(partial(history.maps_of, server_id="srv_77"), "maps_of_server", MAPS_OF_MATCH),
+    "maps of servers": Reading(
+        partial(history.maps_of_servers, server_ids=["srv_77", "srv_78"]), "maps_of_server", 2 * MAPS_OF_MATCH
+    ),
+    "list of the maps of a server": Reading(
+        partial(list_maps, org_id=ORG, query=ListQuery(server_id="srv_77")), "maps_of_server", MAPS_OF_MATCH
+    ),
+    "series of a server": Reading(partial(history.series_of, server_id="srv_77"), "series_of_server", 1),
+    "list of the series of a server": Reading(
+        partial(list_series, org_id=ORG, query=ListQuery(server_id="srv_77")), "series_of_server", MAPS_OF_MATCH + 3
+    ),
+    "series": Reading(partial(history.get_series, series_id="ser_77"), "series", 4),
+    "map": Reading(partial(history.get_map, map_id="map_77"), "maps", 1),
+    "rounds of a map": Reading(partial(history.rounds_of, map_id="map_77"), "map_rounds", 1),
+    **{
+        f"timeline after {after}": Reading(
+            partial(PART_OF_TIMELINE, after_seq=after), "", 30 // BATCH_ITEMS + 4, queries=1
+        )
+        for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS)
+    },
+    "last items of timelines": Reading(partial(map_events.last_seqs, server_id="srv_1"), "", 3 * MAPS_OF_MATCH),
+    "newest events of organizations": Reading(partial(organization_events.newest_of, org_ids=ORGS), "", 3 * len(ORGS)),
+    "newest event": Reading(partial(organization_events.newest, org_id="org_2"), "", 2),
+    "events": Reading(partial(PART_OF_STREAM, seq=EVENTS // 2), "", 31),
+    "last events": Reading(partial(PART_OF_STREAM, seq=EVENTS - 3), "", 4),
+    # One query per organization and bound; all events are young.
+    "old events": Reading(partial(organization_events.count_prunable, before_ms=1), "", 30),
+    "callbacks of a server": Reading(partial(callback_lists.list_page, org_id="org_1", query=OF_SERVER), "", 6),
+    "callback": Reading(partial(callback_lists.get, org_id="org_1", callback_id="cb_78"), "", 4),
+    "body of a callback": Reading(partial(callback_lists.body_of, callback_id="cb_78"), "", 2),
+    "attempts of a callback": Reading(partial(callback_lists.newest_attempts, callback_id="cb_78", limit=9), "", 1),
+    "oldest given up": Reading(partial(outbox.oldest_given_up, owner="org_1", from_ms=5_000), "", 1),
+    **{
+        f"matches that were {outcome}": Reading(
+            partial(list_matches, org_id=ORG, query=MatchListQuery(outcome=outcome)),
+            "servers_without_result",
+            2 * MATCHES // FAILED_OF_MATCHES,
+        )
+        for outcome in (ListedOutcome.CANCELED, ListedOutcome.FAILED)
+    },
+}
+
+
+@pytest.mark.parametrize("what", READINGS)
+async def test_call_reads_its_index_and_few_rows(cost_of: CostOf, what: str) -> None:
+    reading = READINGS[what]
+    cost = await cost_of(reading.call)
+    assert not reading.uses or any(reading.uses in name for name in cost.indexes), cost.plans
+    assert cost.queries == reading.queries or not reading.queries
+    assert cost.rows <= reading.rows, (cost.rows, cost.plans)
 
 
 async def test_deep_page_skips_whole_days(cost_of: CostOf) -> None:
@@ -495,47 +553,6 @@ async def test_deep_page_with_remembered_positions_reads_little_more_than_its_ro
         assert index in cost.indexes, cost.plans
         assert cost.queries == 3
         assert cost.rows <= skipped + 3 * PAGE, (cost.rows, cost.plans)
-
-
-async def test_single_maps_and_series_are_found_by_an_index(cost_of: CostOf) -> None:
-    calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
-        ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
-        ("maps_of_server", lambda db: history.maps_of_servers(db, ["srv_77", "srv_78"]), 2 * MAPS_OF_MATCH),
-        ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
-        ("maps_of_server", lambda db: list_maps(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH),
-        ("series_of_server", lambda db: list_series(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH + 3),
-        ("series", lambda db: history.get_series(db, "ser_77"), 4),
-        ("maps", lambda db: history.get_map(db, "map_77"), 1),
-        ("map_rounds", lambda db: history.rounds_of(db, "map_77"), 1),
-    ]
-    for index, call, max_rows in calls:
-        cost = await cost_of(call)
-        assert any(index in name for name in cost.indexes), cost.plans
-        assert cost.rows <= max_rows, cost.plans
-
-
-async def test_events_are_read_starting_with_the_batch_of_the_next_item(cost_of: CostOf) -> None:
-    for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
-        cost = await cost_of(partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))
-        assert cost.queries == 1
-        assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
-    last = await cost_of(lambda db: map_events.last_seqs(db, "srv_1"))
-    assert last.rows <= 3 * MAPS_OF_MATCH, last.plans
-
-
-async def test_events_of_organizations_are_found_without_reading_others(cost_of: CostOf, db: Database) -> None:
-    orgs = ["org_1", "org_2", "org_3", "org_4"]
-    assert await organization_events.newest_of(db, orgs) == dict.fromkeys(orgs[:3], EVENTS)
-    for read, rows in (
-        (partial(organization_events.newest_of, org_ids=orgs), 3 * len(orgs)),
-        (partial(organization_events.newest, org_id="org_2"), 2),
-        (partial(organization_events.read_after, org_id="org_2", seq=EVENTS // 2, limit=30), 31),
-        (partial(organization_events.read_after, org_id="org_2", seq=EVENTS - 3, limit=30), 4),
-        # One query per organization and bound; all events are young.
-        (partial(organization_events.count_prunable, before_ms=1), 30),
-    ):
-        cost = await cost_of(read)
-        assert cost.rows <= rows, cost.plans
 
 
 async def test_gauges_read_only_waiting_callbacks_and_pending_matches(
@@ -573,12 +590,6 @@ async def test_open_servers_are_read_by_the_index_of_live_matches(
     assert cost.indexes < {"servers_open", "servers_due"}, cost.plans
     assert "servers_open" in cost.indexes or not harness.is_sqlite
     assert cost.rows <= OPEN_SERVERS + MATCHES // 10, cost.plans
-
-
-async def test_older_processes_are_found_by_the_index_of_leases(cost_of: CostOf) -> None:
-    cost = await cost_of(partial(heartbeats.has_older_process, now_ms=DAY_MS))
-    assert "servers_by_owner" in cost.indexes, cost.plans
-    assert cost.rows <= OPEN_SERVERS, cost.plans
 
 
 async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(cost_of: CostOf, db: Database) -> None:
@@ -691,20 +702,6 @@ async def test_page_of_callbacks_reads_only_its_index_up_to_the_limit_and_its_ro
             assert cost.rows <= min(max_listed, ORG_CALLBACKS + 1) + 1 + page * 5 + 5 + 4 * 5, (query, cost.plans)
 
 
-async def test_single_callbacks_are_found_by_an_index(cost_of: CostOf) -> None:
-    of_server = CallbacksQuery(server_id="srv_78")
-    calls: list[tuple[Callable[[Database], Awaitable[object]], int]] = [
-        (lambda db: callback_lists.list_page(db, "org_1", of_server), 6),
-        (lambda db: callback_lists.get(db, "org_1", "cb_78"), 4),
-        (lambda db: callback_lists.body_of(db, "cb_78"), 2),
-        (lambda db: callback_lists.newest_attempts(db, "cb_78", 9), 1),
-        (lambda db: outbox.oldest_given_up(db, "org_1", from_ms=5_000), 1),
-    ]
-    for call, max_rows in calls:
-        cost = await cost_of(call)
-        assert cost.rows <= max_rows, cost.plans
-
-
 async def test_given_up_callbacks_to_send_again_are_read_from_their_index(cost_of: CostOf) -> None:
     given_up = outbox.given_up_ids("org_1", from_ms=CALLBACKS // 2, limit=10)
     cost = await cost_of(methodcaller("read", given_up.sql, given_up.params))
@@ -741,10 +738,3 @@ async def test_search_reads_what_its_rarest_word_finds(cost_of: CostOf) -> None:
         query = MatchListQuery(words=words, status=status, outcome=outcome)
         cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
         assert cost.rows <= 12 * few, (query, cost.rows, cost.plans)
-
-
-async def test_matches_without_a_result_are_read_from_their_index(cost_of: CostOf) -> None:
-    for outcome in (ListedOutcome.CANCELED, ListedOutcome.FAILED):
-        cost = await cost_of(partial(list_matches, org_id=ORG, query=MatchListQuery(outcome=outcome)))
-        assert "servers_without_result" in cost.indexes, cost.plans
-        assert cost.rows <= 2 * MATCHES // FAILED_OF_MATCHES

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -29,6 +31,7 @@ from tests.contract.checked_region import (
     CODE,
     THEIRS,
     CheckedRegion,
+    RunningServer,
     open_region,
     simulated_servers,
     static_fleet,
@@ -57,6 +60,8 @@ EXPECTED = {
 }
 """What a check must find: not a silent console, which takes longer, and not hibernation, which is no fault."""
 
+ASLEEP = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
+
 
 def problems(report: ServerReport) -> dict[CheckItem, CheckVerdict]:
     return {one.item: one.verdict for one in report.findings if one.verdict is not CheckVerdict.OK}
@@ -68,29 +73,44 @@ def take(slot: str, server_id: str) -> Statement:
     return Statement(sql, {"region": CODE, "slot": slot, "server_id": server_id})
 
 
+def text_about_the_post(report: ServerReport) -> str:
+    return next(one.text for one in report.findings if one.item is CheckItem.LOG_POST)
+
+
+@asynccontextmanager
+async def static_region(
+    db: Database, *options: dict[str, object]
+) -> AsyncIterator[tuple[CheckedRegion, list[RunningServer]]]:
+    """Provide a region with a static server for each of these options, and the servers."""
+    async with simulated_servers(*options) as running, open_region(db, static_fleet(running)) as region:
+        yield region, running
+
+
 async def wait_for_match(db: Database, name: str = "srv_waiting") -> None:
     """Let a match wait for a server of the region."""
     row = server_row(name, phase=ServerPhase.PENDING, slot=None)
     await servers.create(db, row, idempotency=None)
 
 
-async def test_healthy_server_is_ok_in_every_line(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+async def test_healthy_server_is_ok_in_every_line_and_left_as_it_was(db: Database) -> None:
+    async with static_region(db, {}) as (region, running):
+        machine = running[0].machine
+        before = dict(machine.variables._changed)
         found = await region.check()
         (report,) = found.servers
         assert (found.state, found.healthy, found.note) == (CheckProgress.DONE, True, None)
         assert (report.server, report.state) == (running[0].address, CheckState.OK)
         assert [one.item for one in report.findings] == [item for item in CheckItem if item is not CheckItem.START]
         assert {one.verdict for one in report.findings} == {CheckVerdict.OK}
-        post = next(one for one in report.findings if one.item is CheckItem.LOG_POST)
-        assert "A post from 198.51.100.4 arrived" in post.text
+        assert "A post from 198.51.100.4 arrived" in text_about_the_post(report)
+        assert (machine.stream.listeners, machine.stream.is_on) == ([], False)
+        assert machine.variables._changed == before
+        assert await slots.taken(db) == {}
+        assert await db.read("SELECT token_hash FROM check_posts") == []
 
 
 async def test_every_fault_is_named_with_what_to_do(db: Database) -> None:
-    async with (
-        simulated_servers({}, *map(with_fault, EXPECTED)) as running,
-        open_region(db, static_fleet(running)) as region,
-    ):
+    async with static_region(db, {}, *map(with_fault, EXPECTED)) as (region, _):
         found = await region.check()
         healthy, *faulty = found.servers
         assert (found.healthy, healthy.state) == (False, CheckState.OK)
@@ -110,10 +130,7 @@ class OnTheInternet(SocketProbe):
 
 
 async def test_server_of_a_lan_whose_players_come_from_the_internet_is_a_fault(db: Database) -> None:
-    async with (
-        simulated_servers({"commands": ("sv_lan 1",)}) as running,
-        open_region(db, static_fleet(running)) as region,
-    ):
+    async with static_region(db, {"commands": ("sv_lan 1",)}) as (region, _):
         region.check_deps = msgspec.structs.replace(region.check_deps, probe=OnTheInternet())
         (report,) = (await region.check()).servers
         assert problems(report) == {CheckItem.LOGIN_TOKEN: CheckVerdict.FAULT}
@@ -127,66 +144,39 @@ async def test_address_for_players_is_known_to_be_public(host: str, is_public: b
     assert await SocketProbe().is_public(host) is is_public
 
 
-async def test_wrong_password_is_named_and_nothing_else(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running, passwords={0: "no"})) as region:
-        (report,) = (await region.check()).servers
-        assert problems(report) == {CheckItem.PASSWORD: CheckVerdict.FAULT}
+async def test_wrong_password_and_a_server_that_does_not_run_are_named_and_nothing_else(db: Database) -> None:
+    async with simulated_servers({}) as gone:
+        pass
+    async with (
+        simulated_servers({}) as running,
+        open_region(db, static_fleet([*running, *gone], passwords={0: "no"})) as region,
+    ):
+        wrong, down = (await region.check()).servers
+        assert problems(wrong) == {CheckItem.PASSWORD: CheckVerdict.FAULT}
+        assert problems(down) == {CheckItem.RCON: CheckVerdict.FAULT}
+        assert "Nothing accepts connections" in down.findings[0].text
 
 
-async def test_server_that_does_not_run_is_named(db: Database) -> None:
-    async with simulated_servers({}) as running:
-        fleet = static_fleet(running)
-    async with open_region(db, fleet) as region:  # the server is gone by now
-        (report,) = (await region.check()).servers
-        assert problems(report) == {CheckItem.RCON: CheckVerdict.FAULT}
-        assert "Nothing accepts connections" in report.findings[0].text
-
-
-async def test_server_is_left_as_it_was(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        machine = running[0].machine
-        before = dict(machine.variables._changed)
-        assert not machine.stream.is_on
-        assert (await region.check()).healthy
-        assert (machine.stream.listeners, machine.stream.is_on) == ([], False)
-        assert machine.variables._changed == before
-        assert await slots.taken(db) == {}
-        assert await db.read("SELECT token_hash FROM check_posts") == []
-
-
-async def test_log_that_was_on_and_other_receivers_stay(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        machine = running[0].machine
-        machine.execute("log on", "")
-        machine.execute(log_address_command("http://127.0.0.1:9/of-the-owner"), "")
-        assert (await region.check()).healthy
-        assert [one.url for one in machine.stream.listeners] == ["http://127.0.0.1:9/of-the-owner"]
-        assert machine.stream.is_on
-
-
-async def test_address_is_removed_from_an_older_build_too(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        stream = running[0].machine.stream
-        stream.remove = lambda url: False  # type: ignore[method-assign]
-        assert (await region.check()).healthy
-        assert stream.listeners == []
-
-
-async def test_hibernating_server_is_woken_for_the_post_and_set_back(db: Database) -> None:
-    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
-    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
-        (report,) = (await region.check()).servers
-        assert report.state is CheckState.OK
-        post = next(one for one in report.findings if one.item is CheckItem.LOG_POST)
-        assert "was woken for it" in post.text
-        assert running[0].machine.variables.is_on("sv_hibernate_when_empty")
+async def test_log_other_receivers_and_hibernation_are_as_before_also_with_an_older_build(db: Database) -> None:
+    async with static_region(db, {}, {}, ASLEEP) as (region, running):
+        logging, older, asleep = (one.machine for one in running)
+        logging.execute("log on", "")
+        logging.execute(log_address_command("http://127.0.0.1:9/of-the-owner"), "")
+        older.stream.remove = lambda url: False  # type: ignore[method-assign]
+        found = await region.check()
+        assert found.healthy
+        assert [one.url for one in logging.stream.listeners] == ["http://127.0.0.1:9/of-the-owner"]
+        assert logging.stream.is_on
+        assert older.stream.listeners == []
+        assert "was woken for it" in text_about_the_post(found.servers[2])
+        assert asleep.variables.is_on("sv_hibernate_when_empty")
 
 
 # --- matches ------------------------------------------------------------------------------------------------------
 
 
 async def test_server_with_a_match_is_only_named(db: Database) -> None:
-    async with simulated_servers({}, {}) as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db, {}, {}) as (region, running):
         ours, theirs = running
         await servers.create(db, server_row("srv_x", slot=None), idempotency=None)
         await db.write([take(ours.address, "srv_x")])
@@ -202,10 +192,7 @@ async def test_server_with_a_match_is_only_named(db: Database) -> None:
 
 
 async def test_server_that_is_checked_is_held_like_one_with_a_match(db: Database) -> None:
-    async with (
-        simulated_servers(with_fault(SetupFault.LOG_REFUSED)) as running,
-        open_region(db, static_fleet(running)) as region,
-    ):
+    async with static_region(db, with_fault(SetupFault.LOG_REFUSED)) as (region, running):
         check = await region.begin()
         task = asyncio.create_task(check.run())
         await until(lambda: bool(running[0].machine.stream.listeners), "the check waits for a post")
@@ -219,10 +206,7 @@ async def test_server_that_is_checked_is_held_like_one_with_a_match(db: Database
 
 
 async def test_check_gives_way_to_a_match_that_waits(db: Database) -> None:
-    async with (
-        simulated_servers(with_fault(SetupFault.LOG_REFUSED), {}) as running,
-        open_region(db, static_fleet(running)) as region,
-    ):
+    async with static_region(db, with_fault(SetupFault.LOG_REFUSED), {}) as (region, running):
         check = await region.begin()
         task = asyncio.create_task(check.run())
         await until(lambda: bool(running[0].machine.stream.listeners), "the check waits for a post")
@@ -238,10 +222,7 @@ async def test_check_gives_way_to_a_match_that_waits(db: Database) -> None:
 
 
 async def test_check_that_is_stopped_leaves_the_server_first(db: Database) -> None:
-    async with (
-        simulated_servers(with_fault(SetupFault.LOG_REFUSED)) as running,
-        open_region(db, static_fleet(running)) as region,
-    ):
+    async with static_region(db, with_fault(SetupFault.LOG_REFUSED)) as (region, running):
         stream = running[0].machine.stream
         task = asyncio.create_task((await region.begin()).run())
         await until(lambda: bool(stream.listeners), "the check waits for a post")
@@ -295,28 +276,18 @@ async def test_check_that_is_stopped_is_renewed_until_it_has_left_its_server(
         assert (task.cancelled(), await slots.taken(db)) == (True, {})
 
 
-async def test_check_that_was_frozen_no_longer_changes_the_server(db: Database) -> None:
-    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
-    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["frozen", "stopped"])
+async def test_check_changes_no_server_that_it_no_longer_holds(db: Database, is_stopped: bool) -> None:
+    async with static_region(db, ASLEEP) as (region, running):
         machine = running[0].machine
         task = asyncio.create_task((await region.begin()).run())
         await until(lambda: not machine.variables.is_on("sv_hibernate_when_empty"), "the server is kept awake")
         await db.write([Statement("DELETE FROM slots")])
-        await task
-        assert machine.stream.listeners == []
-        assert not machine.variables.is_on("sv_hibernate_when_empty"), "it is another's by now"
-
-
-async def test_check_that_is_stopped_changes_no_server_that_is_no_longer_held(db: Database) -> None:
-    options = {**with_fault(SetupFault.HIBERNATES), "commands": ("sv_hibernate_when_empty 1",)}
-    async with simulated_servers(options) as running, open_region(db, static_fleet(running)) as region:
-        machine = running[0].machine
-        task = asyncio.create_task((await region.begin()).run())
-        await until(lambda: not machine.variables.is_on("sv_hibernate_when_empty"), "the server is kept awake")
-        await db.write([Statement("DELETE FROM slots")])
-        task.cancel()
+        if is_stopped:
+            task.cancel()
         await asyncio.wait([task])
         assert not machine.variables.is_on("sv_hibernate_when_empty"), "it is another's by now"
+        assert is_stopped or machine.stream.listeners == []
 
 
 async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database) -> None:
@@ -338,7 +309,7 @@ async def test_check_gives_way_while_a_server_that_it_started_loads(db: Database
 
 
 async def test_last_free_server_is_not_held_where_matches_do_not_wait(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db, {}) as (region, _):
         region.check_deps = msgspec.structs.replace(region.check_deps, pending_ms=0)
         (report,) = (await region.check()).servers
         assert (report.state, report.note) == (CheckState.NOT_CHECKED, LAST_FREE)
@@ -406,7 +377,7 @@ async def requested(region: CheckedRegion) -> str:
 
 
 async def test_one_check_runs_at_a_time_and_the_next_one_later(db: Database) -> None:
-    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db) as (region, _):
         check_id = await requested(region)
         region.clock.at_ms += PAUSE_MS
         assert await requested(region) == check_id, "it is under way"
@@ -426,7 +397,7 @@ async def test_one_check_runs_at_a_time_and_the_next_one_later(db: Database) -> 
 
 
 async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db, {}) as (region, _):
         first = await region.begin()
         assert first is not None
         region.clock.at_ms += STALE_MS + 1
@@ -436,7 +407,7 @@ async def test_check_of_a_dead_process_is_interrupted_and_may_be_repeated(db: Da
 
 
 async def test_request_that_came_too_early_for_the_service_is_not_run(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db, {}) as (region, _):
         await requested(region)
         region.clock.at_ms += STALE_MS + 1
         loop = asyncio.create_task(region.checks.run())
@@ -447,11 +418,12 @@ async def test_request_that_came_too_early_for_the_service_is_not_run(db: Databa
 
         await until(is_done, "the second request is done")
         loop.cancel()
-        assert (await region.read()).id == second
+        found = await region.read()
+        assert (found.id, found.healthy) == (second, True)
 
 
 async def test_check_holds_one_slot_at_a_time(db: Database) -> None:
-    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db) as (region, _):
         await requested(region)
         row = await region_checks.begin(db, CODE, region.clock.now_ms())
         assert row is not None
@@ -461,14 +433,14 @@ async def test_check_holds_one_slot_at_a_time(db: Database) -> None:
 
 
 async def test_unknown_region_is_not_found(db: Database) -> None:
-    async with simulated_servers() as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db) as (region, _):
         with pytest.raises(NotFoundError, match=r"Unknown region 'us'\. Known regions: eu\."):
             await region.requests.request("us", actor="tester")
         assert await region.requests.read(CODE) is None
 
 
 async def test_check_that_fails_is_done_with_a_note(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
+    async with static_region(db, {}) as (region, _):
         check = await region.begin()
         monkeypatch.setattr(region.region.fleet, "waiting_server", None)
         with pytest.raises(TypeError):
@@ -481,19 +453,6 @@ async def test_post_with_an_unknown_token_writes_nothing(db: Database, monkeypat
     monkeypatch.setattr(db, "write", None)
     post = CheckPost(received_ms=1, source="", stamp=None)
     assert not await region_checks.record_post(db, "check-x", post)
-
-
-async def test_loop_runs_requested_checks(db: Database) -> None:
-    async with simulated_servers({}) as running, open_region(db, static_fleet(running)) as region:
-        loop = asyncio.create_task(region.checks.run())
-        await requested(region)
-
-        async def is_done() -> bool:
-            return (await region.read()).state is CheckProgress.DONE
-
-        await until(is_done, "the check is done")
-        loop.cancel()
-        assert (await region.read()).healthy
 
 
 def test_report_of_another_version_is_empty() -> None:

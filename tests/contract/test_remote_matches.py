@@ -269,29 +269,20 @@ async def lose_entries(db: Database, after_seq: int, *tables: str) -> None:
     await db.write([lose, Statement("UPDATE raw_log_heads SET seq = :seq", params), *lost])
 
 
-async def test_match_is_read_again_if_its_log_has_become_shorter(db: Database) -> None:
-    row = await create_match(db)
-    entries = recorded().entries
-    await store(db, entries[: middle()])
-    remote = remote_matches(db)
-    await remote.state(row)
-    await lose_entries(db, middle() - 9)
-    assert await remote.state(row) == expected_state(entries[: middle() - 9])
-
-
-@pytest.mark.parametrize("stored", [3, 9, 20], ids=["fewer", "as many", "more"])
-async def test_match_is_read_again_if_numbers_of_its_log_were_used_again(db: Database, stored: int) -> None:
+@pytest.mark.parametrize("stored", [0, 3, 9, 20], ids=["none", "fewer", "as many", "more"])
+async def test_match_is_read_again_if_its_log_lost_entries_and_others_have_their_numbers(
+    db: Database, stored: int
+) -> None:
     row = await create_match(db)
     entries, kept = recorded().entries, middle() - 9
     await store(db, entries[: middle()])
     remote = remote_matches(db)
     await remote.state(row)
     await lose_entries(db, kept)
-    others = entries[kept + 5 : kept + 5 + stored]
-    await store(db, others)
-    assert await remote.state(row) == expected_state([*entries[:kept], *others])
-    await store(db, entries[kept + 5 + stored : kept + 5 + stored + 2])
-    assert await remote.state(row) == expected_state([*entries[:kept], *entries[kept + 5 : kept + 5 + stored + 2]])
+    others = entries[kept + 5 : kept + 5 + stored + 2]
+    for begin, end in ((0, stored), (stored, stored + 2)):
+        await store(db, others[begin:end])
+        assert await remote.state(row) == expected_state([*entries[:kept], *others[:end]])
 
 
 async def test_match_that_was_read_from_its_snapshot_only_notices_a_shorter_log(db: Database) -> None:

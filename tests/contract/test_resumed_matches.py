@@ -19,6 +19,7 @@ from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.replay import replay
 from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.storage import raw_log, snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.unfinished import RESUMING
@@ -139,6 +140,16 @@ async def test_process_that_stops_saves_what_it_has_applied(db: Database, world:
     resumed = await world.until_driven()
     assert resumed is not live
     await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
+
+
+async def test_snapshot_is_saved_from_time_to_time(db: Database, world: World) -> None:
+    await world.live_match()
+    world.clock.at_ms += SNAPSHOT_MS
+
+    async def is_saved() -> bool:
+        return await snapshots.load(db, "srv_1") is not None
+
+    await world.until(is_saved, "a snapshot is saved")
 
 
 @pytest.mark.parametrize("stored", [0, 5], ids=["fewer", "more"])
@@ -267,7 +278,6 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
     assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
 
 
-@databases.on_both
 async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database, world: World) -> None:
     expected = await play_undisturbed(db, 5)
     world.distance_of = lambda _: 3_600.0

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,7 +31,7 @@ from tests.contract import databases
 from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_remote_matches import lose_entries
 from tests.contract.test_runner_start import RejectedLogs
-from tests.contract.world import PLAYERS, SETTINGS, Between, Process, World, open_world
+from tests.contract.world import PLAYERS, SETTINGS, START_MS, Between, Process, World
 from tests.vaults import tokens_of
 
 harness = databases.mostly_sqlite_harness
@@ -363,23 +363,22 @@ class SlowRegion(SimulatedRegion):
         raise FleetError("the server process ended during its start")
 
 
-async def test_process_does_not_release_a_slot_that_another_process_released(db: Database) -> None:
-    async with open_world(db, ("a",), kind=SlowRegion) as world:
-        region = cast(SlowRegion, world.region)
-        first = world.start("one")
-        await world.create()
-        await region.is_starting.wait()
-        first.supervisor._is_draining = True  # so that the other process gets the match
-        world.start("two")
-        await world.cancel()
-        world.clock.at_ms += HANDOVER_MS
-        await world.outcome()
-        await world.create("srv_2", scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING, "srv_2")
-        before = len(region.releases)
-        region.go_on.set()
-        await world.until(lambda: len(first.supervisor) == 0, "the first process no longer drives it")
-        assert region.releases[before:] == [], "slot a belongs to srv_2 by now"
+async def test_process_does_not_release_a_slot_that_another_process_released(world: World) -> None:
+    world.region = region = SlowRegion(("a",), start_ms=START_MS)
+    first = world.start("one")
+    await world.create()
+    await region.is_starting.wait()
+    first.supervisor._is_draining = True  # so that the other process gets the match
+    world.start("two")
+    await world.cancel()
+    world.clock.at_ms += HANDOVER_MS
+    await world.outcome()
+    await world.create("srv_2", scenario="no_show")
+    await world.until_phase(ServerPhase.RUNNING, "srv_2")
+    before = len(region.releases)
+    region.go_on.set()
+    await world.until(lambda: len(first.supervisor) == 0, "the first process no longer drives it")
+    assert region.releases[before:] == [], "slot a belongs to srv_2 by now"
 
 
 # --- costly posts -----------------------------------------------------------------------------------------------------

@@ -101,15 +101,11 @@ async def test_secret_that_is_replaced_meanwhile_keeps_its_new_value(db: Databas
     await store_secrets(db)
     (organization,) = await organizations.list(db)
 
-    class ReplacingDatabase(databases.DelegatingDatabase):
-        """Replaces the webhook secret right after it was read."""
+    async def replace(statements: Sequence[Statement]) -> None:
+        if "organizations" in statements[0].sql:
+            await organizations.set_webhook_secret(db, organization.id, NEW.seal("newest"))
 
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            if "organizations" in statements[0].sql:
-                await organizations.set_webhook_secret(db, organization.id, NEW.seal("newest"))
-            return await super().write(statements)
-
-    await sealed_secrets.reseal_all(ReplacingDatabase(db), BOTH.reseal)
+    await sealed_secrets.reseal_all(databases.HookedDatabase(db, before_write=replace), BOTH.reseal)
     (organization,) = await organizations.list(db)
     assert BOTH.open(organization.webhook_secret) == "newest"
 

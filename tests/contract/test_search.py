@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
@@ -165,10 +164,10 @@ async def test_beginning_of_many_words_stands_for_the_first_of_them(db: Database
     assert await found(db, f"w{MAX_EXPANDED + 1:03}") == [f"srv_{MAX_EXPANDED + 1}"]
 
 
-@pytest.mark.parametrize("search", ["\u0130", "'", '"', "%", "_", "\\", "x" * 300, "Z\u0338\u0322", "🦉"])
-async def test_any_text_can_be_searched_for(db: Database, search: str) -> None:
+async def test_any_text_can_be_searched_for(db: Database) -> None:
     await store(db, match(1, "x"))
-    assert await found(db, search) in ([], ["srv_1"])
+    for search in ("\u0130", "'", '"', "%", "_", "\\", "x" * 300, "Z\u0338\u0322", "🦉"):
+        assert await found(db, search) in ([], ["srv_1"]), search
 
 
 async def test_finished_canceled_and_failed_matches_are_listed_apart(db: Database) -> None:

@@ -1,4 +1,4 @@
-"""A match waits while another installation uses the servers of its static fleet, and leaves them alone."""
+"""A match leaves servers of its static fleet alone that others use: while it waits for one, and when it ends."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, e
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.effects import CancelReason
+from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Capacity, Database, Statement
 from matchpod.service.regions.regions import Region, Regions
@@ -212,3 +213,61 @@ async def test_match_on_a_server_that_left_the_list_takes_the_place_of_no_other(
     await db.write([Statement(sql, {"slot": FIRST})])
     ((_, capacity),) = await Regions([region], db).capacities()
     assert capacity == Capacity(ready=1, allocated=1, total=1)
+
+
+# --- release ----------------------------------------------------------------------------------------------------------
+
+
+BLIND = Intervals(watch_s=3_600.0, renew_s=3_600.0)
+"""A frozen process does not compare its matches with the database."""
+
+CLEANING = (end_match_command(), "kickid", "sv_password", REMOVE_LOG_LISTENERS, "bot_kick", "sv_gravity")
+
+
+def cleaning(commands: list[str]) -> list[str]:
+    return [command for command in commands if command.startswith(CLEANING)]
+
+
+@pytest.mark.parametrize("frozen_at", [end_match_command(), 'sv_password ""', REMOVE_LOG_LISTENERS])
+async def test_process_that_is_frozen_while_it_releases_a_server_sends_nothing_to_the_next_match(
+    db: Database, frozen_at: str
+) -> None:
+    async with open_world(db, (FIRST,), kind=StaticRegion) as world:
+        region = region_of(world)
+        frozen = world.start("frozen", intervals=BLIND)
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        region.freezes_at = frozen_at
+        await world.cancel(notified=frozen)
+        await region.is_frozen.wait()
+        frozen.supervisor._is_draining = True  # it acquires no match
+        world.clock.at_ms += LEASE_MS
+        world.start("successor")
+        await world.outcome()
+        await world.create("srv_2", scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+        before = len(region.servers_at[FIRST].commands)
+        region.go_on.set()
+        await world.until(lambda: len(frozen.supervisor) == 0, "the frozen process has ended its task")
+        assert cleaning(region.servers_at[FIRST].commands[before:]) == []
+        assert (await world.row("srv_2")).phase is ServerPhase.RUNNING
+
+
+@pytest.mark.parametrize("installation", [OURS, THEIRS])
+async def test_server_that_has_the_log_address_of_another_match_is_left_as_it_is(
+    db: Database, installation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world(db, (FIRST,), kind=StaticRegion) as world:
+        process, server = world.start(), region_of(world).servers_at[FIRST]
+        await world.create(scenario="no_show", cvars=[CvarSetting("sv_gravity", "200")])
+        await world.until_phase(ServerPhase.RUNNING)
+        server.is_paused = True
+        server.machine.execute(REMOVE_LOG_LISTENERS, "")
+        other = log_address_command(f"http://other.example/ingest/logs/{installation}-other")
+        server.machine.execute(other, "")
+        before = len(server.commands)
+        await world.cancel(notified=process)
+        await world.outcome()
+        assert cleaning(server.commands[before:]) == []
+        left = [record.message for record in caplog.records]
+        assert left == ["server not cleaned up: another match uses it"] * 2, "neither by the runner nor by the fleet"

@@ -89,23 +89,17 @@ async def test_cleanup_has_a_time_limit() -> None:
             await fleet.release("srv_1", server.address)
 
 
-async def test_hanging_server_is_not_gone_and_can_be_released() -> None:
+async def test_hanging_server_is_not_gone_and_can_be_released_unless_the_lease_is_lost() -> None:
     with SimulatorProcess() as one:
         patient = fleet_of(one.address)
         await patient.allocate(order(patient))
         one.freeze()
         fleet = fleet_of(one.address, consoles=RconConsoles(open_s=0.3))
         assert await fleet.observe("srv_1", one.address) is FleetReport.UNKNOWN
-        await fleet.release("srv_1", one.address)
-        assert await own_ids(fleet) == []
-
-
-async def test_hanging_server_is_not_connected_to_again_once_the_lease_is_lost() -> None:
-    with SimulatorProcess() as one:
-        one.freeze()
-        fleet = fleet_of(one.address, consoles=RconConsoles(open_s=0.3))
         with pytest.raises(LostError):
             await fleet.release("srv_1", one.address, FakeLease(valid_checks=1))
+        await fleet.release("srv_1", one.address)
+        assert await own_ids(fleet) == []
 
 
 async def test_machine_without_files_is_told_apart_from_a_server_that_is_down() -> None:

@@ -48,12 +48,6 @@ async def test_open_servers_are_those_without_an_outcome_newest_first(db: Databa
     assert await match_lists.open_of(db, "org_3") == []
 
 
-async def test_match_is_no_longer_open_once_it_has_ended(db: Database) -> None:
-    await create(db, server())
-    await end(db, server(), Outcome(at_ms=NOW_MS, reason=CancelReason.CANCELED_BY_USER))
-    assert await match_lists.open_of(db, "org_1") == []
-
-
 async def test_finished_matches_are_found_from_a_time_on(db: Database) -> None:
     outcomes = [
         Outcome(at_ms=NOW_MS - HOUR_MS - 1),

@@ -169,13 +169,6 @@ async def test_claimed_callback_can_be_claimed_again_after_its_lease(db: Databas
     assert (yours.id, yours.attempts) == ("cb_1", 0)
 
 
-async def test_callback_whose_lease_was_dropped_can_be_claimed_at_once(db: Database) -> None:
-    await store(db, callback("cb_1"))
-    for owner in ("me", "you"):
-        await servers.drop_leases(db, 50)
-        assert len(await claim(db, owner=owner, now_ms=50, limit=9)) == 1
-
-
 async def test_due_callbacks_skip_full_organizations_and_hosts(db: Database) -> None:
     receivers = [("org_1", "x"), ("org_1", "y"), ("org_2", "x"), ("org_2", "y"), ("org_3", ""), ("org_3", "x")]
     rows = [

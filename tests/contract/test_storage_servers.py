@@ -9,7 +9,8 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement
-from matchpod.storage import servers
+from matchpod.storage import api_keys, servers
+from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.servers import LEASE_MS, Idempotency, ServerRow
 from tests.contract import databases
 from tests.server_rows import server_row
@@ -135,21 +136,13 @@ async def test_released_server_has_no_secrets_and_is_never_due(db: Database) -> 
     assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
 
-async def test_servers_can_be_claimed_at_once_after_leases_are_dropped(db: Database) -> None:
-    await create(db, server())
-    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-    await servers.drop_leases(db, 1_000)
-    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
-    assert yours.fence == mine.fence + 1
-
-
 async def test_servers_can_be_claimed_at_once_after_a_restart_with_the_clock_set_back(db: Database) -> None:
     hour_ms = 3_600_000
     await create(db, server("srv_1", next_at_ms=hour_ms), server("srv_2", next_at_ms=hour_ms + 500))
-    assert len(await servers.claim_due(db, owner="me", now_ms=hour_ms, limit=1)) == 1
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=hour_ms, limit=1)
     await servers.drop_leases(db, 1_000)
     claimed = await servers.claim_due(db, owner="you", now_ms=1_000, limit=10)
-    assert [row.id for row in claimed] == ["srv_1", "srv_2"]
+    assert [(row.id, row.fence) for row in claimed] == [("srv_1", mine.fence + 1), ("srv_2", 1)]
 
 
 async def test_times_of_a_clock_that_was_set_back_are_repaired_and_valid_leases_kept(db: Database) -> None:
@@ -181,3 +174,27 @@ def test_only_changeable_columns_are_accepted() -> None:
             servers.change("srv_1", 1, **{column: 1})
     with pytest.raises(ValueError, match="no columns to change"):
         servers.change("srv_1", 1)
+
+
+# --- API keys -----------------------------------------------------------------------------------------------------
+
+
+KEY = ApiKey(
+    id="key_1", org_id="org_1", name="ci", prefix="mk_live_ab", key_hash="ff00", role="member",
+    scopes=("matches:read", "matches:write"), created_at_ms=1,
+)  # fmt: skip
+
+
+async def test_revoked_key_is_not_replaced(db: Database) -> None:
+    await db.write([api_keys.insert(KEY)])
+    await api_keys.revoke(db, "key_1", 5)
+    new = api_keys.insert(msgspec.structs.replace(KEY, id="key_2", key_hash="ff01"))
+    assert not await api_keys.expire_by(db, "key_1", 40, new)
+    assert await api_keys.get(db, "key_2") is None
+
+
+async def test_last_use_of_a_key_only_moves_forward(db: Database) -> None:
+    await db.write([api_keys.insert(KEY)])
+    assert await api_keys.mark_used(db, "key_1", 50)
+    assert not await api_keys.mark_used(db, "key_1", 40)
+    assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, last_used_at_ms=50)

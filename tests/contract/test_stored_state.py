@@ -34,6 +34,7 @@ from tests.clocks import ManualClock
 from tests.contract import databases, live_database
 from tests.contract.ended_matches import store
 from tests.contract.parts import Parts
+from tests.contract.same_numbers import current_numbers
 from tests.contract.test_remote_matches import create_match, middle, save_snapshot
 from tests.contract.world import SETTINGS, SPEED, open_world
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
@@ -51,7 +52,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.service.match_log.replay import open_match, replay
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import servers
-from tests.contract.live_database import current_numbers
+from tests.contract.same_numbers import current_numbers
 
 async def main():
     db = await SqliteDatabase.open(Path(sys.argv[1]))
@@ -122,23 +123,28 @@ async def write_live_match(path: Path) -> Fold:
     return fold
 
 
-def test_snapshot_written_with_other_types_is_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "old", "new", "is_read"),
+    [
+        pytest.param(
+            "core/stats/player_round.py",
+            "    decoy_thrown: int = 0\n",
+            "    decoy_thrown: int = 0\n    counter_of_tomorrow: int = 0\n",
+            False,
+            id="other types",
+        ),
+        pytest.param("core/stats/round_record.py", "trades, KAST)", "trades and KAST)", True, id="the same types"),
+    ],
+)
+def test_snapshot_of_another_version_is_read_only_if_its_types_are_the_same(
+    tmp_path: Path, path: str, old: str, new: str, is_read: bool
+) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
-    old, new = "    decoy_thrown: int = 0\n", "    decoy_thrown: int = 0\n    counter_of_tomorrow: int = 0\n"
-    other = another_version(tmp_path / "other", "core/stats/player_round.py", old, new)
-    found, logs = run_version(other, database)
-    assert found == {"seq": middle(), "current_numbers": as_json(live_database.current_numbers(fold.match))}
-    assert REPLAYED in logs
-
-
-def test_snapshot_written_with_the_same_types_is_read(tmp_path: Path) -> None:
-    database = tmp_path / "matchpod.sqlite"
-    fold = asyncio.run(write_live_match(database))
-    same = another_version(tmp_path / "same", "core/stats/round_record.py", "trades, KAST)", "trades and KAST)")
-    found, logs = run_version(same, database)
-    assert found["current_numbers"] == as_json(live_database.current_numbers(fold.match))
-    assert logs == ""
+    found, logs = run_version(another_version(tmp_path / "other", path, old, new), database)
+    assert found == {"seq": middle(), "current_numbers": as_json(current_numbers(fold.match))}
+    assert (REPLAYED in logs) is not is_read
+    assert not is_read or logs == ""
 
 
 async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(db: Database) -> None:
@@ -175,7 +181,7 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
             opened, seq = await open_match(db, row, SPEED, turns=FoldTurns())
             for entry in await raw_log.read_after(db, name, seq, limit=10_000):
                 opened.apply(entry)
-            numbers = as_json(live_database.current_numbers(opened.match))
+            numbers = as_json(current_numbers(opened.match))
             assert without_new_fields(numbers, published[name]) == published[name]
         await db.close()
 

@@ -136,19 +136,3 @@ def check(ids: list[str], last: list[int]) -> None:
         assert sum(now) == sum(before) + 1
         before = now
     assert before == last
-
-
-async def test_reader_at_another_process_gets_items_and_the_end(replicas: databases.Replicas) -> None:
-    first, second = replicas
-    match = Match(first, second, random.Random(1))
-    await match.begin()
-    rows = await history.maps_of(first, SERVER)
-    reader = await match.processes[1].open_map(rows[0], 0)
-    assert reader is not None
-    for seq in (1, 2, 3):
-        await first.write([map_events.append(rows[0].id, seq, [b'{"type":"chat"}'], at_ms=1)])
-        assert await reader.next(TIMEOUT_S) == b'id: %d\nevent: chat\ndata: {"type":"chat"}\n\n' % seq
-    await first.write(history.refresh(MatchHistory((replace(rows[0], is_final=True),))))
-    assert await reader.next(TIMEOUT_S) is None
-    assert reader.is_over
-    reader.close()

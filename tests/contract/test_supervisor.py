@@ -37,6 +37,7 @@ from tests.contract.world import (
     ORPHAN_ORDER,
     PLAYERS,
     SETTINGS,
+    START_MS,
     World,
     callback_fields,
     open_world,
@@ -106,35 +107,6 @@ async def test_server_that_is_destroyed_while_its_post_is_stored_leaves_no_error
     await world.cancel(notified=process)
     await world.outcome()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
-
-
-async def test_match_waits_while_its_region_is_full(db: Database) -> None:
-    async with open_world(db, ("a",)) as world:
-        world.start()
-        world.region.is_paused = True
-        await world.create("srv_1")
-
-        async def is_taken() -> bool:
-            return bool(await slots.taken(db))
-
-        await world.until(is_taken, "the slot is taken")
-        await world.create("srv_2")
-        await world.until_phase(ServerPhase.PENDING, "srv_2")
-        assert (await world.row("srv_2")).was_pending
-        world.region.is_paused = False
-        assert (await world.outcome("srv_1")).kind == "match_over"
-        assert (await world.outcome("srv_2")).kind == "match_over"
-        assert [order.slot for order in world.region.orders] == ["a", "a"]
-
-
-async def test_match_fails_if_its_region_is_no_longer_configured(db: Database, world: World) -> None:
-    await world.create("srv_1", region="unknown")
-    await world.create("srv_2", region="unknown", phase=ServerPhase.RUNNING, slot="a")
-    world.start()
-    await world.until_phase(ServerPhase.RELEASED, "srv_1")  # it has no server
-    await world.until_phase(ServerPhase.ENDING, "srv_2")
-    reasons = [await outbox.outcome_of(db, name) for name in ("srv_1", "srv_2")]
-    assert [one.reason for one in reasons if one] == [CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST]
 
 
 # --- during a match ---------------------------------------------------------------------------------------------------
@@ -241,20 +213,16 @@ async def test_match_canceled_through_another_process_is_dropped_by_its_lease_ho
 
 async def test_release_of_a_server_is_retried(world: World) -> None:
     world.region.release_errors = [FleetError("not now")]
-    world.start()
-    await world.create()
-    await world.until_phase(ServerPhase.ENDING)
-    assert (await world.outcome()).kind == "match_over"
+    await world.cancel(notified=await world.running_match(scenario="no_show"))
+    await world.outcome()
+    assert world.region.release_errors == []
     assert world.region.releases == ["srv_1"]
 
 
 async def test_unexpected_error_does_not_end_a_match(world: World) -> None:
     world.region.console_errors = [RuntimeError("a bug")]
-    process = world.start()
-    await world.create()
-    assert (await world.outcome()).kind == "match_over"
+    process = await world.driven_match(scenario="no_show")
     assert len(world.region.orders) == 2, "the second order finds the same server"
-    assert process.matches_ended == 1
     assert process.deps.metrics.takeovers.value("eu") == 0, "its own match"
 
 
@@ -294,7 +262,7 @@ async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(wo
 
 
 async def test_task_that_does_not_stop_holds_up_no_match(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     is_hanging, is_over = asyncio.Event(), asyncio.Event()
 
@@ -306,18 +274,18 @@ async def test_task_that_does_not_stop_holds_up_no_match(
                     await is_over.wait()
             await super().release(server_id, slot, lease)
 
-    async with open_world(db, kind=HangingRegion) as world:
-        world.start(intervals=Intervals(stop_s=1.0))
-        await world.create("srv_1")
-        await is_hanging.wait()
-        world.clock.at_ms += LEASE_MS  # the process acquires the match again, and stops its task
-        try:
-            await world.create("srv_2")
-            await world.until_phase(ServerPhase.RUNNING, "srv_2")
-            await world.outcome("srv_1")
-            assert [one.message for one in caplog.records] == ["task of a match does not stop"]
-        finally:
-            is_over.set()
+    world.region = HangingRegion(start_ms=START_MS)
+    world.start(intervals=Intervals(stop_s=1.0))
+    await world.create("srv_1")
+    await is_hanging.wait()
+    world.clock.at_ms += LEASE_MS  # the process acquires the match again, and stops its task
+    try:
+        await world.create("srv_2")
+        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+        await world.outcome("srv_1")
+        assert [one.message for one in caplog.records] == ["task of a match does not stop"]
+    finally:
+        is_over.set()
 
 
 ENDED_ORDER = msgspec.structs.replace(ORPHAN_ORDER, server_id="srv_old")
@@ -401,8 +369,6 @@ async def test_log_is_redirected_to_the_process_that_drives_the_match(world: Wor
         return "http://successor.example/" in listed and "http://dead.example/" not in listed
 
     await world.until(is_moved, "the log is sent only to the successor")
-    world.region.is_paused = False
-    assert (await world.outcome()).kind == "match_over"
 
 
 async def test_draining_process_releases_its_matches_at_once(db: Database, world: World) -> None:

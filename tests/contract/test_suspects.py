@@ -37,7 +37,7 @@ from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.mostly_sqlite_harness
 
-DEADLY = 37
+DEADLY = 7
 """The entry that kills."""
 
 
@@ -178,7 +178,7 @@ async def test_entry_that_takes_seconds_is_set_aside_once_it_was_tried(db: Datab
 async def test_entry_that_kills_every_process_is_found_without_a_folder(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = await stored_match(db, 60)
+    row = await stored_match(db, 12)
     kill_at(monkeypatch, DEADLY)
     for number in range(1 + MAX_DEATHS):  # the first one dies while it resumes the match, and tries nothing
         assert await set_aside(db) == []
@@ -190,7 +190,7 @@ async def test_entry_that_kills_every_process_is_found_without_a_folder(
 
 
 async def test_deaths_for_other_reasons_cost_no_entry(db: Database) -> None:
-    row = await stored_match(db, 40)
+    row = await stored_match(db, 12)
     for number in range(MAX_MATCH_DEATHS + 2):
         await die_while_resuming(db, row.id, f"process {number}")
         await resume(db, row, f"next {number}")
@@ -229,12 +229,12 @@ def losing_answers(db: Database, every: int) -> HookedDatabase:
 
 @databases.on_both
 async def test_lost_answers_cost_no_entry(db: Database) -> None:
-    row = await stored_match(db, 40)
+    row = await stored_match(db, 12)
     losing = losing_answers(db, every=3)
     suspects = Suspects(losing, FoldTurns(), owner="me")
     await die_while_resuming(db, row.id, "dead")
     resumed = 0
-    for _ in range(200):
+    for _ in range(60):
         try:
             async with suspects.resuming(row, 1.0):
                 resumed += 1
@@ -250,7 +250,7 @@ async def test_lost_answers_cost_no_entry(db: Database) -> None:
 async def test_death_that_a_file_tells_of_counts_once_however_often_its_answer_is_lost(
     db: Database, tmp_path: Path
 ) -> None:
-    row = await stored_match(db, 40)
+    row = await stored_match(db, 12)
     path = tmp_path / "1-abc.begun"
     path.touch()
     for _ in range(MAX_DEATHS + 1):  # starts
@@ -272,7 +272,7 @@ async def test_file_of_a_process_that_applied_nothing_is_deleted(db: Database, t
 
 @databases.on_both
 async def test_process_that_stops_during_a_trial_has_not_died_of_it(db: Database) -> None:
-    row = await stored_match(db, 40)
+    row = await stored_match(db, 12)
     await die_while_resuming(db, row.id, "dead")
     is_trying = asyncio.Event()
 
@@ -405,7 +405,6 @@ async def kill_processes(world: World, has_died: asyncio.Event, count: int) -> N
     world.clock.at_ms += LEASE_MS + 1
 
 
-@databases.on_both
 async def test_match_survives_an_entry_that_kills_every_process_that_resumes_it_and_others_lose_nothing(
     db: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections import Counter
 
+import pytest
+
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.runner.intervals import Intervals
@@ -13,11 +15,13 @@ from matchpod.storage import resting_slots, servers, slots, waiting_matches
 from matchpod.storage.resting_slots import REST_MS, RestingSlot
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_fleet_without_slots import open_cluster
 from tests.contract.test_storage_servers import create, server
-from tests.contract.world import open_world
+from tests.contract.world import START_MS, World
 
 harness = databases.harness
+on_sqlite = pytest.mark.parametrize("harness", ["sqlite"], indirect=True)
 
 NOW_MS = 1_800_000_000_000
 
@@ -137,39 +141,43 @@ async def test_process_without_the_lease_reserves_nothing(db: Database) -> None:
 # --- driven matches ---------------------------------------------------------------------------------------------------
 
 
-async def test_organization_without_a_server_gets_the_next_one_although_others_have_waited_longer(db: Database) -> None:
-    async with open_world(db, ("a", "b")) as world:
-        process = world.start()
-        for name in ("srv_0", "srv_1"):
-            await world.create(name, scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING, name)
-        for number, org_id in ((2, "org_1"), (3, "org_1"), (4, "org_2")):
-            name = f"srv_{number}"
-            await world.create(name, scenario="no_show", org_id=org_id, created_at_ms=world.clock.now_ms() + number)
-            await world.until_phase(ServerPhase.PENDING, name)
-        await world.cancel("srv_1", notified=process)
-        await world.until(lambda: len(world.region.orders) == 3, "another match has the server")
-        assert world.region.orders[2].server_id == "srv_4"
-        await world.until_phase(ServerPhase.RUNNING, "srv_4")
-        await world.cancel("srv_4", notified=process)
-        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+@on_sqlite
+async def test_organization_without_a_server_gets_the_next_one_although_others_have_waited_longer(world: World) -> None:
+    world.region = SimulatedRegion(("a", "b"), start_ms=START_MS)
+    process = world.start()
+    for name in ("srv_0", "srv_1"):
+        await world.create(name, scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, name)
+    for number, org_id in ((2, "org_1"), (3, "org_1"), (4, "org_2")):
+        name = f"srv_{number}"
+        await world.create(name, scenario="no_show", org_id=org_id, created_at_ms=world.clock.now_ms() + number)
+        await world.until_phase(ServerPhase.PENDING, name)
+    await world.cancel("srv_1", notified=process)
+    await world.until(lambda: len(world.region.orders) == 3, "another match has the server")
+    assert world.region.orders[2].server_id == "srv_4"
+    assert (await world.row("srv_4")).was_pending
+    await world.until_phase(ServerPhase.RUNNING, "srv_4")
+    await world.cancel("srv_4", notified=process)
+    await world.until_phase(ServerPhase.RUNNING, "srv_2")
 
 
-async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database) -> None:
-    async with open_world(db, ("a", "b")) as world:
-        process = world.start(intervals=Intervals(free_slots_s=3_600.0))
-        await world.create("srv_1", scenario="no_show")
-        await world.until_phase(ServerPhase.RUNNING, "srv_1")
-        later_ms = world.clock.now_ms() + 3_600_000
-        row = waiting("srv_2", "org_2", world.clock.now_ms() - 1, next_at_ms=later_ms, pending_until_ms=later_ms)
-        await create(db, row)  # as if its turn had just come, and no process had acquired it yet
-        await world.create("srv_3", scenario="no_show", notified=process)
-        await world.until_phase(ServerPhase.PENDING, "srv_3")
-        await world.create("srv_4", scenario="no_show", org_id="org_3", notified=process)
-        await world.until_phase(ServerPhase.PENDING, "srv_4")
-        assert [order.server_id for order in world.region.orders] == ["srv_1"]
+@on_sqlite
+async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database, world: World) -> None:
+    world.region = SimulatedRegion(("a", "b"), start_ms=START_MS)
+    process = world.start(intervals=Intervals(free_slots_s=3_600.0))
+    await world.create("srv_1", scenario="no_show")
+    await world.until_phase(ServerPhase.RUNNING, "srv_1")
+    later_ms = world.clock.now_ms() + 3_600_000
+    row = waiting("srv_2", "org_2", world.clock.now_ms() - 1, next_at_ms=later_ms, pending_until_ms=later_ms)
+    await create(db, row)  # as if its turn had just come, and no process had acquired it yet
+    await world.create("srv_3", scenario="no_show", notified=process)
+    await world.until_phase(ServerPhase.PENDING, "srv_3")
+    await world.create("srv_4", scenario="no_show", org_id="org_3", notified=process)
+    await world.until_phase(ServerPhase.PENDING, "srv_4")
+    assert [order.server_id for order in world.region.orders] == ["srv_1"]
 
 
+@on_sqlite
 async def test_fleet_without_slots_is_asked_in_the_same_order(db: Database) -> None:
     async with open_cluster(db, 0) as world:
         world.start(intervals=Intervals(free_slots_s=3_600.0))  # so that only a report of the fleet wakes a match

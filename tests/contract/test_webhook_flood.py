@@ -13,7 +13,7 @@ from tests.contract import databases
 
 harness = databases.sqlite_harness
 
-EVENTS = 200
+EVENTS = 100
 LATE_S = 5.0
 """Far longer than a callback takes on a busy machine, and shorter than it would wait for receivers that hang."""
 

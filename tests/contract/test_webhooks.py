@@ -14,6 +14,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.errors import NotFoundError, RateLimitError, UnavailableError
 from matchpod.core.match.actions import ActionRequest, ActionState, ActionType
 from matchpod.core.match.match_actions import AT_END
+from matchpod.core.views.organization_event_shapes import MatchEventBase
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS, RETRY_AFTER_MS
 from matchpod.ports import Database, DatabaseUnavailableError, Statement, Value
 from matchpod.service.identity.principals import Role
@@ -46,6 +47,20 @@ def world(db: Database) -> World:
     return World(db)
 
 
+async def happen_and_feed(world: World, *events: MatchEventBase, org_id: str = "org_1") -> None:
+    """Let these events happen, and store their deliveries."""
+    await world.happen(*events, org_id=org_id)
+    await world.feed().feed()
+
+
+async def with_deliveries(world: World, count: int) -> CreatedWebhook:
+    """Return a webhook with this number of deliveries that wait."""
+    webhook = await world.add()
+    await world.add_match()
+    await happen_and_feed(world, *(world.paused() for _ in range(count)))
+    return webhook
+
+
 @databases.on_both
 async def test_the_end_of_a_match_is_sent_signed_with_the_secret_of_the_webhook(world: World) -> None:
     webhook = await world.add("match.ended")
@@ -71,8 +86,7 @@ async def test_a_webhook_sends_only_the_types_that_it_chose_and_only_what_happen
     await world.add_match()
     await world.happen(world.running())
     chosen, every = await world.add("match.paused"), await world.add("*", url=OTHER_URL)
-    await world.happen(world.running(), world.paused())
-    await world.feed().feed()
+    await happen_and_feed(world, world.running(), world.paused())
     assert [one.event_type for one in await world.deliveries(chosen)] == ["match.paused"]
     assert {one.event_type for one in await world.deliveries(every)} == {"match.paused", "server.running"}
     assert {one.sequence for one in await world.deliveries(every)} == {2, 3}
@@ -81,8 +95,7 @@ async def test_a_webhook_sends_only_the_types_that_it_chose_and_only_what_happen
 async def test_bodies_have_no_secrets_of_the_callback_url(world: World) -> None:
     webhook = await world.add("server.running")
     await world.add_match(callback_url="https://caller.example/over?code=s3cret")
-    await world.happen(world.running())
-    await world.feed().feed()
+    await happen_and_feed(world, world.running())
     (delivery,) = await world.deliveries(webhook)
     body = bytes((await world.delivery(webhook, delivery.id)).body)
     assert msgspec.json.decode(body)["data"]["callbackUrl"] == "https://caller.example/over?code=***"
@@ -91,8 +104,7 @@ async def test_bodies_have_no_secrets_of_the_callback_url(world: World) -> None:
 async def test_events_of_another_organization_are_not_sent(world: World) -> None:
     webhook = await world.add()
     await world.add_match("srv_2", org_id="org_2")
-    await world.happen(world.running("srv_2"), org_id="org_2")
-    await world.feed().feed()
+    await happen_and_feed(world, world.running("srv_2"), org_id="org_2")
     assert await world.deliveries(webhook) == []
 
 
@@ -143,17 +155,13 @@ async def test_actions_that_fail_because_a_match_is_canceled_are_sent_once(world
     await world.add_match()
     known = ActionRequest(id="action_known", type=ActionType.PAUSE)
     open_one = ActionRequest(id="action_open", type=ActionType.PAUSE)
-    for one in (known, open_one):
+    requests = {one.id: msgspec.json.encode(one) for one in (known, open_one)}
+    requests["action_later"] = b'{"id":"action_later","type":"later"}'  # of a later version
+    for name, request in requests.items():
         row = ActionRow(
-            id=one.id, server_id="srv_1", requested_at_ms=1, changed_at_ms=1, created_by="key_1",
-            request=msgspec.json.encode(one),
-        )  # fmt: skip
+            id=name, server_id="srv_1", requested_at_ms=1, changed_at_ms=1, created_by="key_1", request=request
+        )
         await world.db.write([match_actions.insert(row)])
-    of_later_version = ActionRow(
-        id="action_later", server_id="srv_1", requested_at_ms=1, changed_at_ms=1, created_by="key_1",
-        request=b'{"id":"action_later","type":"later"}',
-    )  # fmt: skip
-    await world.db.write([match_actions.insert(of_later_version)])
     line = action_changed(server(), known, ActionState.FAILED, detail=AT_END, at_ms=world.clock.at_ms)
     await world.db.write(organization_events.append("org_1", [line], at_ms=world.clock.at_ms))
     await world.end_match(reason=CancelReason.CANCELED_BY_USER)
@@ -227,10 +235,7 @@ async def test_a_webhook_begins_at_the_newest_event_unless_another_needs_earlier
 
 
 async def test_a_delivery_whose_last_attempt_fails_is_given_up(world: World) -> None:
-    webhook = await world.add()
-    await world.add_match()
-    await world.happen(world.paused())
-    await world.feed().feed()
+    webhook = await with_deliveries(world, 1)
     await set_attempts(world, len(RETRY_AFTER_MS))
     world.receivers.fail(500, url=URL)
     async with running(world.dispatcher()):
@@ -240,7 +245,6 @@ async def test_a_delivery_whose_last_attempt_fails_is_given_up(world: World) -> 
 
 
 async def set_attempts(world: World, number: int) -> None:
-    """Let the delivery have failed this often."""
     await world.db.write([Statement("UPDATE webhook_deliveries SET attempts = :number", {"number": number})])
 
 
@@ -263,10 +267,7 @@ async def until_later(
 
 
 async def test_what_was_given_up_is_sent_again_on_request_with_the_same_id_and_body(world: World) -> None:
-    webhook = await world.add()
-    await world.add_match()
-    await world.happen(world.paused(), world.paused())
-    await world.feed().feed()
+    webhook = await with_deliveries(world, 2)
     await world.db.write([*webhooks.switch_off(webhook.id, webhooks.OffBecause.REQUEST, 1)])
     body = msgspec.json.encode({"since": "2020-01-01"})
     assert (await world.webhooks.redeliver_given_up(principal(), webhook.id, body)).count == 2
@@ -283,15 +284,11 @@ async def test_what_was_given_up_is_sent_again_on_request_with_the_same_id_and_b
 async def test_a_webhook_that_failed_for_three_days_is_switched_off_and_what_waits_is_given_up(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    webhook = await world.add()
-    await world.add_match()
-    await world.happen(world.paused())
-    await world.feed().feed()
+    webhook = await with_deliveries(world, 1)
     await world.db.write(
         [*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=world.clock.at_ms - FAILING_MS)]
     )
-    await world.happen(world.paused())
-    await world.feed().feed()
+    await happen_and_feed(world, world.paused())
     await set_attempts(world, FAILING_ATTEMPTS - 1)
     assert (await world.webhooks.get(principal(), webhook.id)).enabled
     world.receivers.fail(*[500] * 2, url=URL)
@@ -305,21 +302,15 @@ async def test_a_webhook_that_failed_for_three_days_is_switched_off_and_what_wai
     assert not await world.feed().feed()
     on = await world.webhooks.change(principal(), webhook.id, b'{"enabled":true}')
     assert (on.enabled, on.disabled_reason, on.failing_since) == (True, None, None)
-    await world.happen(world.paused())
-    await world.feed().feed()
-    assert sorted(one.sequence for one in await world.deliveries(webhook)) == [
-        1,
-        2,
-        4,
-    ]  # not what happened while it was off
+    await happen_and_feed(world, world.paused())
+    assert sorted(one.sequence for one in await world.deliveries(webhook)) == [1, 2, 4], "not what happened meanwhile"
 
 
 async def test_a_single_failure_days_after_the_last_one_switches_nothing_off(world: World) -> None:
     webhook = await world.add()
     await world.add_match()
     await world.db.write([*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=BEGAN_MS - 9 * DAY_MS)])
-    await world.happen(world.paused())
-    await world.feed().feed()
+    await happen_and_feed(world, world.paused())
     world.receivers.fail(500, url=URL)
     dispatcher = world.dispatcher()
     async with running(dispatcher):
@@ -356,8 +347,7 @@ async def test_a_webhook_whose_receiver_hangs_holds_a_limited_number_of_places(w
     slow, fast = await world.add(), await world.add(url=OTHER_URL)
     await world.add_match()
     gate = world.receivers.block(URL)
-    await world.happen(*(world.paused() for _ in range(10)))
-    await world.feed().feed()
+    await happen_and_feed(world, *(world.paused() for _ in range(10)))
     async with running(world.dispatcher(max_per_host=4)):
         await world.until_states(fast, *["delivered"] * 10)
         assert sum(request.url == URL for request in world.receivers.requests) == 4
@@ -409,13 +399,9 @@ async def test_a_webhook_of_another_organization_does_not_exist(world: World) ->
 
 
 async def test_a_deleted_webhook_sends_nothing_and_leaves_nothing(world: World) -> None:
-    webhook = await world.add()
-    await world.add_match()
-    await world.happen(world.paused())
-    await world.feed().feed()
+    webhook = await with_deliveries(world, 1)
     other = await world.add(url=OTHER_URL)
-    await world.happen(world.paused())
-    await world.feed().feed()
+    await happen_and_feed(world, world.paused())
     await world.webhooks.delete(principal(), webhook.id)
     async with running(world.dispatcher()):
         await world.until_states(other, "delivered")
@@ -472,10 +458,7 @@ async def test_a_test_is_sent_also_to_a_webhook_that_is_off(world: World) -> Non
 
 
 async def test_what_waits_goes_to_the_new_url(world: World) -> None:
-    webhook = await world.add()
-    await world.add_match()
-    await world.happen(world.paused())
-    await world.feed().feed()
+    webhook = await with_deliveries(world, 1)
     await world.db.write([*webhooks.note_failure(webhook.id, "none", attempts=1, now_ms=1)])
     changed = await world.webhooks.change(principal(), webhook.id, msgspec.json.encode({"url": OTHER_URL}))
     assert changed.failing_since is None
@@ -565,8 +548,7 @@ async def until_idle(world: World) -> None:
 async def test_detections_are_never_sent_as_messages(world: World) -> None:
     message, other = await world.add(url=DISCORD, format="discord"), await world.add("anticheat.detected")
     await world.add_match()
-    await world.happen(world.detected(), world.needs_attention("leads"))
-    await world.feed().feed()
+    await happen_and_feed(world, world.detected(), world.needs_attention("leads"))
     assert await world.deliveries(message) == []
     (delivery,) = await world.deliveries(other)
     body: Mapping[str, object] = msgspec.json.decode(bytes((await world.delivery(other, delivery.id)).body))

@@ -8,8 +8,10 @@ import re
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from matchpod import __main__
@@ -87,6 +89,15 @@ def test_all_commands_are_listed_and_one_alone_is_enough_to_run_it() -> None:
         assert (f"\n  {name} " in shown) is (name != "receive-demos")
         together = CliRunner().invoke(everything, [name, "--help"])
         assert (together.exit_code, together.stdout) == (0, run(name, "--help").stdout)
+
+
+@pytest.mark.parametrize("group", ["callbacks", "keys", "match", "orgs", "regions", "webhooks"])
+def test_every_command_of_a_group_is_listed_and_has_help(group: str) -> None:
+    command: Any = typer.main.get_command(create_app(group))
+    listed = run(group, "--help").stdout
+    for name in command.commands[group].commands:
+        assert f"\n  {name} " in listed
+        assert "Show this message" in run(group, name, "--help").stdout
 
 
 @pytest.mark.parametrize(

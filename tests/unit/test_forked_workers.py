@@ -13,7 +13,7 @@ from tests.forked_workers import GIVE_WAY
 
 RUN = (
     "import sys, pytest; from tests.forked_workers import ForkedWorkers; "
-    "sys.exit(pytest.main(['-n', '0', '-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(2)]))"
+    "sys.exit(pytest.main(['-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(2)]))"
 )
 CONFTEST = """
 import os, pathlib, pytest
@@ -41,7 +41,7 @@ def test_dies():
 GROUPED_RUN = (
     "import sys, pytest; from tests.forked_workers import ForkedWorkers, Group; "
     "of = lambda item: Group(item.path, is_busy='busy' in item.name, is_alone='alone' in item.name); "
-    "sys.exit(pytest.main(['-n', '0', '-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(0, of)]))"
+    "sys.exit(pytest.main(['-p', 'no:cacheprovider', *sys.argv[1:]], plugins=[ForkedWorkers(0, of)]))"
 )
 GROUPED = """
 import os, pathlib
@@ -52,13 +52,18 @@ def test_{name}():
 """
 
 
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the tests in a folder, without other plugins, which take seconds to import."""
+    command = [sys.executable, "-c", program, "-q", f"--basetemp={folder / 'temporary'}", str(folder)]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    cwd = Path(__file__).parents[2]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=alone, check=False)
+
+
 def test_group_may_have_its_own_process_and_tests_that_compute_give_way(tmp_path: Path) -> None:
     for name in ("busy", "alone"):
         (tmp_path / f"test_{name}.py").write_text(GROUPED.format(name=name))
-    command = [sys.executable, "-c", GROUPED_RUN, "-q", f"--basetemp={tmp_path / 'temporary'}"]
-    done = subprocess.run(
-        [*command, str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
-    )
+    done = run(GROUPED_RUN, tmp_path)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     ran = (tmp_path / "ran").read_text().split()
     assert ran[0] != ran[2]
@@ -69,8 +74,7 @@ def test_all_reports_arrive_and_a_process_that_dies_is_named_by_its_test(tmp_pat
     files = {"conftest": CONFTEST, "test_one": TESTS, "test_two": TESTS, "test_z": DYING}
     for name, text in files.items():
         (tmp_path / f"{name}.py").write_text(text)
-    command = [sys.executable, "-c", RUN, "-q", f"--basetemp={tmp_path / 'temporary'}", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    done = run(RUN, tmp_path)
     assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stderr
     assert "2 failed, 2 passed" in done.stdout
     assert done.stdout.count("E       ValueError: this one") == done.stdout.count("\nshown\n") == 2

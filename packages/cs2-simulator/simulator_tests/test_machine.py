@@ -74,7 +74,3 @@ def test_chosen_post_is_lost_once(scenario: Scenario, posts: str, text: bytes) -
     assert (gaps_in(whole), gaps_in(incomplete)) == (0, 1)
     counts = [sum(text in request.body for request in played.requests) for played in (whole, incomplete)]
     assert counts[1] == counts[0] - 1
-
-
-def test_lost_lines_leave_gaps_between_the_offsets() -> None:
-    assert gaps_in(over(PlayedMachine(Scenario.LOG_LOSS, *SHORT, seed=3)))

@@ -11,7 +11,6 @@ import pytest
 from matchpod.console.match_actions import ACTION_NOTICES
 from matchpod.console.notices import NOTICES
 from matchpod.console.routes import ROUTES, AnyRoute
-from matchpod.console.visit import Who
 from tests.contract.console import console_site
 from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite, open_site
 
@@ -39,15 +38,6 @@ async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
     response = await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
     assert shown(await site.request("GET", response.headers["location"], who=OPERATOR)) == ""
     assert shown(await site.follow(response, who=OPERATOR)) == NOTICES["region-on"]
-
-
-@pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "GET"], ids=lambda one: one.path)
-async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: AnyRoute) -> None:
-    who = OPERATOR if route.who is Who.OPERATOR else OWNER
-    response = await site.request("GET", re.sub(r"\{\w+\}", "0", route.path) + "?done=canceled", who=who)
-    assert response.status_code == 400
-    assert "is not a known parameter" in response.text
-    assert ACTION_NOTICES["canceled"] not in response.text
 
 
 @pytest.mark.parametrize(

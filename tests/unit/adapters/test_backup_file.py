@@ -13,7 +13,6 @@ import pytest
 
 from matchpod.adapters.backup_file import BackupError, BackupInputError, restore_backup, write_backup
 from matchpod.adapters.database_place import PLACE_FILE
-from matchpod.ports import Statement
 
 DATABASE, KEY = "matchpod.sqlite3", "secret.key"
 
@@ -82,22 +81,6 @@ def test_backup_of_a_database_in_use_is_the_state_of_one_moment(folder: Path, tm
             "SELECT COUNT(*), MIN(one), MAX(one), SUM(one <> other) FROM pairs"
         )
     assert (count, least == most, differing) == (20_000, True, 0)
-
-
-def test_copy_is_marked(folder: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(folder / DATABASE)) as db, db:
-        db.execute("CREATE TABLE installation (value TEXT)")
-    write_backup(
-        folder / DATABASE,
-        None,
-        tmp_path / "file",
-        mark=lambda place: [Statement("INSERT INTO installation VALUES (:place)", {"place": place})],
-    )
-    with closing(sqlite3.connect(restored(tmp_path / "file") / DATABASE)) as db:
-        ((place,),) = db.execute("SELECT value FROM installation")
-    assert place.startswith("backup of 20")
-    with closing(sqlite3.connect(folder / DATABASE)) as db:
-        assert db.execute("SELECT * FROM installation").fetchall() == [], "the original is not changed"
 
 
 def test_existing_file_is_replaced_only_on_request(folder: Path, tmp_path: Path) -> None:

@@ -28,11 +28,6 @@ def test_error_about_a_locked_folder_names_its_holder(tmp_path: Path) -> None:
         FolderLock.acquire(tmp_path)
     assert caught.value.pid == os.getpid()
     lock.release()
-
-
-def test_released_folder_can_be_locked_again(tmp_path: Path) -> None:
-    lock = FolderLock.acquire(tmp_path)
-    lock.release()
     lock.release()
     FolderLock.acquire(tmp_path).release()
 

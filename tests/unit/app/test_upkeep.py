@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import partial
@@ -15,10 +14,9 @@ import pytest
 
 from matchpod.adapters import sqlite_space
 from matchpod.adapters.demo_storage.folder import FolderStorage
-from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
-from matchpod.app.composition import compose_regions
+from matchpod.app.composition import compose
+from matchpod.app.resources import open_resources
 from matchpod.app.upkeep import UPKEEP_INTERVALS, Upkeep, UpkeepIntervals
 from matchpod.core.demos import STALE_MS, DemoState, MissingReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -27,59 +25,34 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Ro
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.access.organizations import Access
-from matchpod.service.ingest.urls import IngestUrls
-from matchpod.service.match_log.fold_turns import FoldTurns
-from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
-from matchpod.service.streams.map_streams import Streams
-from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
 from matchpod.storage import demos, map_events, raw_log, rows, servers
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd
-from matchpod.storage.migrate import migrate
 from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
 from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
 from tests.contract.simulated_cluster import SimulatedCluster
 from tests.contract.test_storage_servers import take_slot
+from tests.migrated import create_migrated
 from tests.operations import new_readiness
 from tests.unit.cli.test_matches import server
-from tests.vaults import VAULT
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
 @pytest.fixture
 async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
-    settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: None)
-    db = await SqliteDatabase.open(tmp_path / "db")
-    live, turns = LocalMatches(), FoldTurns()
-    await migrate(db, VAULT.seal)
-    yield Deps(
-        db=db,
-        clock=ManualClock(100 * DAY_MS),
-        vault=KeyFileVault(bytes(KEY_BYTES)),
-        regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
-        live=live,
-        log_writer=LogWriter(db, live, turns),
-        streams=Streams(db=db, live=live, metrics=Metrics(Registry())),
-        consoles=RconConsoles(),
-        turns=turns,
-        suspects=Suspects(db, turns),
-        metrics=Metrics(Registry(), regions=("sandbox",)),
-        ingest=IngestUrls("http://127.0.0.1:1"),
-        pending_ms=0,
-        random_bytes=secrets.token_bytes,
-        on_match_ended=lambda: None,
-    )
-    await db.close()
+    create_migrated(tmp_path / "matchpod.sqlite3")
+    resources = await open_resources(load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: None))
+    timed = msgspec.structs.replace(resources, clock=ManualClock(100 * DAY_MS))
+    yield compose(timed, owner="me", ingest_base="http://127.0.0.1:1").deps
+    await resources.close()
 
 
 AT_ONCE = UpkeepIntervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
@@ -180,10 +153,10 @@ async def test_space_of_deleted_entries_is_returned_to_the_disk(
     deps: Deps, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await deps.db.write(raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=bytes(4_000_000)))
-    before = sqlite_space.read_pages(tmp_path / "db")
+    before = sqlite_space.read_pages(tmp_path / "matchpod.sqlite3")
     with caplog.at_level(logging.INFO):
-        await upkeep_of(deps, file=tmp_path / "db").sweep()
-    assert sqlite_space.read_pages(tmp_path / "db").count < before.count / 2
+        await upkeep_of(deps, file=tmp_path / "matchpod.sqlite3").sweep()
+    assert sqlite_space.read_pages(tmp_path / "matchpod.sqlite3").count < before.count / 2
     assert "free space of the database returned to the disk" in caplog.text
 
 

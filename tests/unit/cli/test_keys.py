@@ -155,9 +155,3 @@ def test_invalid_arguments_give_exit_code_2(acme: CommandRunner, args: list[str]
 def test_help_says_how_long_a_revoked_key_may_be_accepted(runner: CommandRunner) -> None:
     for args in (["--help"], ["revoke", "--help"]):
         assert "up to 3 more seconds" in " ".join(runner.output(keys.app, *args).split())
-
-
-@pytest.mark.parametrize("command", ["create", "list", "rotate", "revoke"])
-def test_every_command_has_help(runner: CommandRunner, command: str) -> None:
-    assert command in runner.output(app, "--help")
-    assert "Show this message" in runner.output(app, command, "--help")

@@ -86,12 +86,6 @@ def test_secret_of_an_unknown_organization_is_rejected(runner: CommandRunner, mo
     assert runner.error(app, "webhook-secret", "unknown", *more) == "There is no organization named 'unknown'."
 
 
-@pytest.mark.parametrize("command", ["create", "list", "webhook-secret"])
-def test_every_command_has_help(runner: CommandRunner, command: str) -> None:
-    assert command in runner.output(app, "--help")
-    assert "Show this message" in runner.output(app, command, "--help")
-
-
 @pytest.mark.parametrize("command", [["list"], ["webhook-secret", "Cup"]])
 def test_command_in_a_folder_without_a_database_says_so_and_creates_none(tmp_path: Path, command: list[str]) -> None:
     folder = tmp_path / "elsewhere"

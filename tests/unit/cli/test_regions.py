@@ -181,9 +181,3 @@ def test_check_waits_after_the_last_one_and_says_that_no_service_runs(
 @pytest.mark.parametrize("command", ["activate", "deactivate", "sweep"])
 def test_error_about_an_unknown_region_lists_the_known_ones(two_regions: CommandRunner, command: str) -> None:
     assert two_regions.error(app, command, "mars") == "Unknown region 'mars'. Known regions: eu, us."
-
-
-@pytest.mark.parametrize("command", ["list", "activate", "deactivate", "sweep"])
-def test_every_command_has_help(runner: CommandRunner, command: str) -> None:
-    assert command in runner.output(app, "--help")
-    assert "Show this message" in runner.output(app, command, "--help")

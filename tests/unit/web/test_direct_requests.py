@@ -9,6 +9,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -204,21 +205,31 @@ async def test_encoded_post_is_not_taken() -> None:
     assert not posts.taken
 
 
-async def test_post_that_is_not_taken_goes_to_the_application_as_it_was_sent() -> None:
+BOTH = pytest.mark.parametrize(
+    ("sent", "answer"), [(POST, b"app POST /posts/abc 4"), (READ, b"app GET /reads/abc 0")], ids=["post", "read"]
+)
+
+
+@BOTH
+async def test_request_that_is_not_taken_goes_to_the_application_as_it_was_sent(sent: bytes, answer: bytes) -> None:
     posts = Posts(takes=False)
-    posts.connection.data_received(POST)
+    posts.connection.data_received(sent)
     await posts.finish_tasks()
-    assert posts.transport.bodies == [b"app POST /posts/abc 4"]
+    assert posts.transport.bodies == [answer]
 
 
-async def test_application_answers_if_taking_a_post_fails(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(*_: object) -> bool:
+@BOTH
+async def test_application_answers_if_taking_a_request_fails(
+    sent: bytes, answer: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> Any:
         raise RuntimeError("a bug")
 
     posts = Posts(take=fail)
-    posts.connection.data_received(POST)
+    posts.connections.reads = ReadRoute(prefix=b"/reads/", read=fail)
+    posts.connection.data_received(sent)
     await posts.finish_tasks()
-    assert posts.transport.bodies == [b"app POST /posts/abc 4"]
+    assert posts.transport.bodies == [answer]
     assert [record.message for record in caplog.records] == ["direct request failed"]
 
 
@@ -309,26 +320,6 @@ async def test_application_answers_an_unusual_read(request_bytes: bytes) -> None
     await posts.finish_tasks()
     assert posts.transport.sent
     assert not posts.reads
-
-
-async def test_read_that_cannot_be_answered_at_once_goes_to_the_application() -> None:
-    posts = Posts(takes=False)
-    posts.connection.data_received(READ)
-    await posts.finish_tasks()
-    assert posts.transport.bodies == [b"app GET /reads/abc 0"]
-
-
-async def test_application_answers_if_a_read_fails(caplog: pytest.LogCaptureFixture) -> None:
-    posts = Posts()
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("a bug")
-
-    posts.connections.reads = ReadRoute(prefix=b"/reads/", read=fail)
-    posts.connection.data_received(READ)
-    await posts.finish_tasks()
-    assert posts.transport.bodies == [b"app GET /reads/abc 0"]
-    assert [record.message for record in caplog.records] == ["direct request failed"]
 
 
 async def test_reads_behind_another_wait_for_their_turn_and_are_answered_in_order() -> None:

@@ -140,14 +140,6 @@ def test_item_has_the_fields_of_its_server_without_secrets(site: Site) -> None:
 # --- cancel -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_FAILED])
-def test_match_that_ended_another_way_cannot_be_canceled(site: Site, reason: CancelReason | None) -> None:
-    server_id = site.new_server()
-    site.start(server_id)
-    site.end(server_id, reason=reason, result=None if reason else RESULT)
-    check_error(site.cancel(server_id), 409, "SERVER_NOT_RUNNING")
-
-
 # --- where it stands ----------------------------------------------------------------------------------------------
 
 

@@ -109,35 +109,6 @@ def test_players_keep_their_team_across_halves_and_maps() -> None:
     assert server.outside.events[-1] == "series_end"
 
 
-def test_substitute_tries_to_join_until_let_in() -> None:
-    server = Server()
-    server.load(cvars=CVARS | ALL_ROUNDS | {"sim_substitutes": id64(3), "mp_maxrounds": "12"})
-    server.wait_for("round_end", 2)
-    kicks = [text for text in server.log.texts if "[U:1:3]" in text and "KICKED" in text]
-    assert len(kicks) > 1
-    assert not any("[U:1:3]><CT>" in text for text in server.log.texts)
-    server.rcon(f"matchzy_addplayer {id64(3)} team2")
-    server.wait(60)
-    assert 3 in [player.person.account for player in server.arena.playing]
-
-
-def test_casters_come_late_and_watch() -> None:
-    server = Server()
-    server.load(
-        cvars=CVARS | ALL_ROUNDS | {"sim_casters": f"{id64(8)},{id64(9)}", "mp_maxrounds": "12"},
-        spectators={"players": {id64(7): "", id64(8): ""}},
-    )
-    server.wait_for("round_end")
-    assert watchers(server) == [7]
-    server.wait(200)
-    assert watchers(server) == [7, 8]
-    server.rcon(f"matchzy_addplayer {id64(9)} spec")
-    server.wait(60)
-    assert watchers(server) == [7, 8, 9]
-    server.wait_for("series_end")
-    assert not any("[U:1:7]" in text and "killed" in text for text in server.log.texts)
-
-
 def watchers(server: Server) -> list[int]:
     return sorted(player.person.account for player in server.arena.players if player.team == "Spectator")
 

@@ -26,14 +26,11 @@ def test_servers_are_selected_by_the_label_of_the_fleet_unless_labels_are_given(
     assert options.server_labels == {"tier": "a"}
 
 
-@pytest.mark.parametrize("value", ["srv_01hx2m3n4p5q6r7s8t9v0w1x2y", "a", "A.b-c_d", "x" * 63])
-def test_valid_label_values(value: str) -> None:
-    assert is_label_value(value)
-
-
-@pytest.mark.parametrize("value", ["", "-a", "a-", "_a", "a b", "a/b", "ä", "a\n", "x" * 64])
-def test_invalid_label_values(value: str) -> None:
-    assert not is_label_value(value)
+def test_label_values() -> None:
+    for value in ("srv_01hx2m3n4p5q6r7s8t9v0w1x2y", "a", "A.b-c_d", "x" * 63):
+        assert is_label_value(value), value
+    for value in ("", "-a", "a-", "_a", "a b", "a/b", "ä", "a\n", "x" * 64):
+        assert not is_label_value(value), value
 
 
 @pytest.mark.parametrize(

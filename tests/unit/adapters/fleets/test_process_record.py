@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -80,22 +81,13 @@ def test_unreadable_process_state_raises_an_error(tmp_path: Path, monkeypatch: p
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(Path, "read_text", fail)
+    for read in (partial(identify, ours.pid), partial(is_running, ours), partial(folder.processes, "srv_1")):
+        with pytest.raises(OSError, match="Too many"):
+            read()
+    monkeypatch.undo()
+    monkeypatch.setattr(Path, "read_bytes", fail)  # of the search for marked processes
     with pytest.raises(OSError, match="Too many"):
-        identify(ours.pid)
-    with pytest.raises(OSError, match="Too many"):
-        is_running(ours)
-    with pytest.raises(OSError, match="Too many"):
-        folder.processes("srv_1")
-
-
-def test_failed_search_for_marked_processes_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> bytes:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    folder = RecordFolder(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", fail)
-    with pytest.raises(OSError, match="Too many"):
-        folder.processes("srv_1")
+        folder.processes("srv_2")
 
 
 def test_unused_pid_identifies_no_process() -> None:

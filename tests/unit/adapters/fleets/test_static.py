@@ -17,11 +17,6 @@ OWN, OTHER = "mp-00000000000000aa-own", "mp-00000000000000aa-other"
 KICKS = ("kickid 2", "kickid 3")
 
 
-def test_slot_names_are_the_addresses() -> None:
-    servers = [StaticServer("192.0.2.1:27015", "a"), StaticServer("[2001:db8::1]:27015", "b")]
-    assert list(StaticFleet(servers, RconConsoles()).slots) == ["192.0.2.1:27015", "[2001:db8::1]:27015"]
-
-
 @pytest.mark.parametrize("address", ["", "192.0.2.1", ":27015", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "a:²"])
 def test_address_without_host_or_valid_port_is_rejected(address: str) -> None:
     with pytest.raises(ValueError):

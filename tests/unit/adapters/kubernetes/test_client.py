@@ -5,13 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from matchpod.adapters.kubernetes.client import selector_text
-
-
-def test_labels_are_a_selector_in_a_fixed_order() -> None:
-    assert selector_text({"b": "2", "a": "1"}) == "a=1,b=2"
-    assert selector_text({}) == ""
-
 
 def test_fleet_is_imported_without_httpx_and_yaml() -> None:
     program = "import sys, matchpod.adapters.fleets.agones; print(sorted({'httpx', 'yaml'} & sys.modules.keys()))"

@@ -13,22 +13,10 @@ import pytest
 from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
 from matchpod.adapters.kubernetes.cluster import ExecPlugin, UserAccount
 from matchpod.adapters.kubernetes.credentials import Credentials, Login
+from tests.clocks import ManualClock
 
 VERSION = "client.authentication.k8s.io/v1"
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-
-
-class Time:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.s = 0.0
-
-    def clock_s(self) -> float:
-        return self.s
-
-    def now(self) -> datetime:
-        return NOW + timedelta(seconds=self.s)
 
 
 def counting_plugin(folder: Path, expires_at: str | None = None) -> ExecPlugin:
@@ -48,14 +36,14 @@ async def test_fixed_token_is_used_as_it_is() -> None:
 
 
 async def test_token_file_is_read_again_after_a_minute_or_a_rejection(tmp_path: Path) -> None:
-    file, time = tmp_path / "token", Time()
+    file, time = tmp_path / "token", ManualClock(0)
     file.write_text("first\n")
-    credentials = Credentials(UserAccount(token_file=file), clock_s=time.clock_s)
+    credentials = Credentials(UserAccount(token_file=file), clock_s=time)
     assert (await credentials.login()).token == "first"
     file.write_text("second\n")
-    time.s = 59.0
+    time.at_ms = 59_000
     assert (await credentials.login()).token == "first"
-    time.s = 60.0
+    time.at_ms = 60_000
     assert (await credentials.login()).token == "second"
     file.write_text("third\n")
     credentials.expire(Login("second"))
@@ -63,12 +51,12 @@ async def test_token_file_is_read_again_after_a_minute_or_a_rejection(tmp_path: 
 
 
 async def test_last_token_is_used_while_its_file_cannot_be_read(tmp_path: Path) -> None:
-    file, time = tmp_path / "token", Time()
+    file, time = tmp_path / "token", ManualClock(0)
     file.write_text("first")
-    credentials = Credentials(UserAccount(token_file=file), clock_s=time.clock_s)
+    credentials = Credentials(UserAccount(token_file=file), clock_s=time)
     await credentials.login()
     file.unlink()
-    time.s = 100.0
+    time.at_ms = 100_000
     assert (await credentials.login()).token == "first"
 
 
@@ -93,11 +81,13 @@ async def test_exec_program_runs_once_for_all_until_its_token_is_rejected(tmp_pa
 
 
 async def test_exec_program_runs_again_before_its_token_expires(tmp_path: Path) -> None:
-    time = Time()
+    time = ManualClock(0)
     plugin = counting_plugin(tmp_path, "2026-11-15T13:00:00Z")
-    credentials = Credentials(UserAccount(exec_plugin=plugin), clock_s=time.clock_s, now=time.now)
+    credentials = Credentials(
+        UserAccount(exec_plugin=plugin), clock_s=time, now=lambda: NOW + timedelta(seconds=time())
+    )
     assert (await credentials.login()).token == "token1"
-    time.s = 3500.0
+    time.at_ms = 3_500_000
     assert (await credentials.login()).token == "token1"
-    time.s = 3541.0
+    time.at_ms = 3_541_000
     assert (await credentials.login()).token == "token2"

@@ -96,6 +96,18 @@ def test_plain_command_name_is_found_in_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"current_context": ""}, "it has no current context: name one"),
+        ({"cluster": {"server": ""}}, "cluster c-eu has no URL of a server"),
+    ],
+)
+def test_missing_value_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ClusterConfigError, match=message):
+        read_kubeconfig(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
     ("context", "message"),
     [
         ("us", "it has no context 'us'; its contexts: eu, no-cluster, no-user, plain"),
@@ -136,16 +148,6 @@ def test_unusable_user_is_reported_without_secrets(tmp_path: Path, user: object,
 def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ClusterConfigError, match=r"The kubeconfig .*absent cannot be read: No such file or directory"):
         read_kubeconfig(tmp_path / "absent")
-
-
-def test_file_without_a_current_context_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ClusterConfigError, match="it has no current context: name one"):
-        read_kubeconfig(write(tmp_path, current_context=""))
-
-
-def test_cluster_without_a_server_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ClusterConfigError, match="cluster c-eu has no URL of a server"):
-        read_kubeconfig(write(tmp_path, None, {"server": ""}))
 
 
 @pytest.mark.parametrize("content", [b"token: [secret", b"\xffx", b"\t- x"])

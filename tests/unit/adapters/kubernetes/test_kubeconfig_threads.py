@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.effort import sized
 
-ATTEMPTS = sized(3, 12)
+ATTEMPTS = sized(2, 12)
 """How many new processes try it: if the threads prepare the types of the file, two of three crash."""
 
 KUBECONFIG = """

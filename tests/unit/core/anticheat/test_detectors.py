@@ -83,6 +83,11 @@ def test_second_start_without_an_end_discards_the_evidence_of_the_map() -> None:
     assert len(apply_all(Detectors(), LIVE, *ENOUGH[1:], ENDED, LIVE, HEADSHOT)) == 1
 
 
+def test_repeated_restarts_discard_the_evidence_each_time() -> None:
+    detectors = Detectors()
+    assert apply_all(detectors, LIVE, *ENOUGH[1:], RESTART, *ENOUGH[1:], RESTART, *ENOUGH[1:]) == []
+
+
 def test_restored_backup_keeps_the_evidence_and_repeats_no_report() -> None:
     assert len(apply_all(Detectors(), LIVE, *ENOUGH[1:], BACKUP, HEADSHOT)) == 1
     assert len(apply_all(Detectors(), LIVE, *ENOUGH, BACKUP, *ENOUGH)) == 1

@@ -335,6 +335,12 @@ def test_after_the_end_only_the_mvp_of_the_last_round_is_accepted() -> None:
     assert mvps_of(live().decide(1).start(2).decide(2).end().mvp(1, ANNA, 1), ANNA) == [None]
 
 
+def test_restore_drops_the_mvps_of_dropped_rounds() -> None:
+    builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
+    ledger = builder.game_counts(3, game_count(ANNA, mvps=2)).restore(1).ledger()
+    assert line_of(ledger, ANNA).mvps == 1
+
+
 def test_late_report_of_a_round_that_is_played_again_names_no_mvp_of_the_new_attempt() -> None:
     builder = live().decide(1).mvp(1, ANNA, 1).start(2).decide(2).restore(1).mvp(2, BEN, 1).start(2).decide(2).end()
     lines = [line_of(builder.ledger(), who) for who in (ANNA, BEN)]

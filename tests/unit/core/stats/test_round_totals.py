@@ -82,14 +82,6 @@ def test_death_of_a_player_outside_the_line_ups_starts_no_clutch() -> None:
     assert sum(totals(record)[who].clutch1v3 for who in TEAM1) == 0
 
 
-def test_flash_assist_does_not_count_for_kast() -> None:
-    record = started()
-    record.counts(ANNA).flash_assists = 1
-    record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
-    record.decide(round_decided(None))
-    assert totals(record)[ANNA].kast_rounds == 0
-
-
 def test_computing_totals_twice_gives_the_same_result() -> None:
     record = started()
     for at_ms, (victim, killer) in enumerate(((BEN, XENA), (CARL, XENA), (XENA, ANNA)), start=1):

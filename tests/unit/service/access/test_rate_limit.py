@@ -153,22 +153,12 @@ def test_without_a_time_to_wait_excess_is_rejected_at_once() -> None:
     run(scenario, max_wait_s=0.0)
 
 
-def test_client_that_left_gives_its_turn_to_the_next() -> None:
+@pytest.mark.parametrize("after_s", [0.0, 0.1], ids=["at once", "before its turn, in the same step of the loop"])
+def test_client_that_leaves_gives_its_turn_to_the_next(after_s: float) -> None:
     async def scenario(pacer: FairPacer) -> None:
         await turns(pacer, *"aaa")
         gone = asyncio.create_task(pacer.turn("a"))
-        await asyncio.sleep(0)
-        gone.cancel()
-        assert await turns(pacer, "b") == [("b", 0.1)]
-
-    run(scenario)
-
-
-def test_client_that_leaves_when_its_turn_comes_costs_the_others_nothing() -> None:
-    async def scenario(pacer: FairPacer) -> None:
-        await turns(pacer, *"aaa")
-        gone = asyncio.create_task(pacer.turn("a"))
-        asyncio.get_running_loop().call_later(0.1, gone.cancel)  # before the turn, in the same step of the loop
+        asyncio.get_running_loop().call_later(after_s, gone.cancel)
         assert await turns(pacer, "b") == [("b", 0.1)]
 
     run(scenario)

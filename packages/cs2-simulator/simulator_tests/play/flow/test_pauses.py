@@ -60,14 +60,3 @@ def test_timeout_ends_on_its_own() -> None:
     server.wait(1.1)
     assert server.world_texts() == [f"{ENABLED}TimeOutTs", f"{DISABLED}TimeOutTs"]
     server.run_until("round 1")
-
-
-def test_timeout_called_during_a_round_runs_in_the_next_freeze_time() -> None:
-    server = live()
-    server.run_until("round 1")
-    server.game.pause("TimeOutCTs")
-    server.run_until("freeze 2")
-    server.wait(59)
-    assert server.game.is_paused
-    server.wait(1.1)
-    assert not server.game.is_paused
