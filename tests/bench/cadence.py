@@ -50,7 +50,7 @@ from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.latency_relay import CallbackReceiver
 from tests.bench.pinned_process import require_two_cores
-from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, Way, game_settings
+from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -190,15 +190,12 @@ def unpacked(body: bytes, is_compressed: int) -> bytes:
     return zlib.decompress(body) if is_compressed == 1 else body
 
 
-def settings_of(number: int) -> dict[str, object]:
+def settings_of(number: int) -> dict[str, Any]:
     """Return the settings of a match: one in ten is a deathmatch, the others are competitive with ten listed players."""
     settings = game_settings(number if number % 10 != 5 else number + 1, ROUNDS)
     if settings["matchType"] == "deathmatch":
         settings["dmRoundMinutes"] = 30
-    variables: dict[str, object] = {"sim_seed": number + 1, "sim_roster_delay": QUIET_S}
-    if "players" in settings:  # otherwise the plugin's match file lists the players
-        variables["sim_players"] = ",".join(str(int(one) - ACCOUNT_ZERO) for one in settings["players"])
-    return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
+    return with_simulator_cvars(settings, number, quiet_s=QUIET_S, scenario=None)
 
 
 async def bring_to_play(site: Site, servers: int) -> list[str]:

@@ -149,20 +149,15 @@ def game_settings(number: int, rounds: int) -> dict[str, Any]:
     return settings
 
 
-def with_simulator_cvars(settings: dict[str, Any], number: int, *, quiet_s: int) -> dict[str, Any]:
+def with_simulator_cvars(
+    settings: dict[str, Any], number: int, *, quiet_s: int, scenario: str | None = "one_sided"
+) -> dict[str, Any]:
     """Return the settings with the simulator's variables: scenario, seed, and which players connect when."""
-    variables = {"sim_scenario": "one_sided", "sim_seed": number + 1, "sim_roster_delay": quiet_s}
+    variables: dict[str, object] = {} if scenario is None else {"sim_scenario": scenario}
+    variables |= {"sim_seed": number + 1, "sim_roster_delay": quiet_s}
     if "players" in settings:  # otherwise the plugin's match file lists the players
         variables["sim_players"] = ",".join(str(int(one) - ACCOUNT_ZERO) for one in settings["players"])
     return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
-
-
-def ended_streams(metrics: bytes) -> dict[str, int]:
-    """Return the number of ended streams by reason, from the metrics of a service."""
-    ended: dict[str, int] = {}
-    for why, count in _ENDED_STREAMS.findall(metrics.decode()):
-        ended[why] = ended.get(why, 0) + int(count)
-    return ended
 
 
 def _farm_sizes(servers: int) -> list[int]:
@@ -315,7 +310,11 @@ class Site:
                 return items
 
     async def ended_streams(self) -> dict[str, int]:
-        return ended_streams(await self._request("GET /metrics", b"200"))
+        """Return the number of ended streams by reason, from the metrics of the service."""
+        ended: dict[str, int] = {}
+        for why, count in _ENDED_STREAMS.findall((await self._request("GET /metrics", b"200")).decode()):
+            ended[why] = ended.get(why, 0) + int(count)
+        return ended
 
     async def _request(self, line: str, status: bytes, body: bytes = b"") -> bytes:
         head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.key}\r\n"

@@ -37,9 +37,9 @@ class Handovers:
         body: Callable[[int, str, Receivers], Json] = match_on_pods,
     ) -> None:
         """`body` returns the request for a match, from a seed and its name."""
-        self._cluster = cluster
-        self._receivers = receivers
-        self._store = store
+        self.cluster = cluster
+        self.receivers = receivers
+        self.store = store
         self._body = body
         self._is_over = False
         self.names: list[str] = []
@@ -80,21 +80,21 @@ class Handovers:
 
     async def _leases(self) -> dict[str, int | None]:
         """Return the process that drives each running match."""
-        rows = msgspec.convert(await self._store.rows(LEASES), list[tuple[str, str | None]])
+        rows = msgspec.convert(await self.store.rows(LEASES), list[tuple[str, str | None]])
         return {server_id: int(owner.split(":")[1]) if owner else None for server_id, owner in rows}
 
     async def _play_on(self) -> None:
         while not self._is_over:
             name = f"match-{len(self.names)}"
             self.names.append(name)
-            body = self._body(len(self.names), name, self._receivers)
-            created = await self._cluster.call("POST", "/api/v1/matches", body)
+            body = self._body(len(self.names), name, self.receivers)
+            created = await self.cluster.call("POST", "/api/v1/matches", body)
             self.outcomes[await self._outcome(name) if created.status == 201 else f"HTTP {created.status}"] += 1
 
     async def _outcome(self, name: str) -> str:
         try:
             async with asyncio.timeout(END_S):
-                while not (arrivals := self._receivers.at(name)):
+                while not (arrivals := self.receivers.at(name)):
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return "none"

@@ -10,8 +10,8 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -273,11 +273,21 @@ def _password(name: str) -> str:
 
 async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
     """Freeze replicas in turn; return whether no match was disturbed, and the figures."""
-    async with _open_trial(folder, seed) as trial:
-        await trial.begin()
-        for _ in range(freezes):
-            await trial.freeze(say)
-        await trial.end()
+    async with open_store(folder) as store, Receivers() as receivers, StaticServers(SERVERS, *KEEP_CONSOLES) as static:
+        places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]
+        regions = "".join(
+            static_region(place.code, [place.server.address], PASSWORD, speed=PATIENT_SPEED) for place in places
+        )
+        async with Cluster(folder, store, replicas=2, regions=regions) as cluster:
+            for place in places:
+                place.server.find_pid = lambda port: pid_of(
+                    port, [one.process.pid for one in cluster.replicas if one.process]
+                )
+            trial = Releases(cluster, receivers, store, places, seed=seed)
+            await trial.begin()
+            for _ in range(freezes):
+                await trial.freeze(say)
+            await trial.end()
     for name, texts in trial.disturbed.items():
         say(f"VIOLATION: {name}: {'; '.join(texts)[:1000]}")
     if not trial.frozen:
@@ -285,21 +295,3 @@ async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[
     row = f"| {trial.freezes} | {trial.frozen} | {trial.matches} | {len(trial.disturbed)} |"
     say(row)
     return not trial.disturbed and trial.frozen > 0, [*TABLE, row]
-
-
-@asynccontextmanager
-async def _open_trial(folder: Path, seed: int) -> AsyncIterator[Releases]:
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(folder))
-        receivers = await stack.enter_async_context(Receivers())
-        static = await stack.enter_async_context(StaticServers(SERVERS, *KEEP_CONSOLES))
-        places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]
-        regions = "".join(
-            static_region(place.code, [place.server.address], PASSWORD, speed=PATIENT_SPEED) for place in places
-        )
-        cluster = await stack.enter_async_context(Cluster(folder, store, replicas=2, regions=regions))
-        for place in places:
-            place.server.find_pid = lambda port: pid_of(
-                port, [one.process.pid for one in cluster.replicas if one.process]
-            )
-        yield Releases(cluster, receivers, store, places, seed=seed)

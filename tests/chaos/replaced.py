@@ -12,8 +12,8 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -313,18 +313,12 @@ def _judge(seen: Mapping[GameSpec, Seen], reference: Reference, say: Callable[[s
 
 
 async def _play(folder: Path, database: str) -> dict[GameSpec, Seen]:
-    async with _open_trial(folder, database) as (trial, places):
-        await trial.run()
-    return {place.game: place.seen for place in places}
-
-
-@asynccontextmanager
-async def _open_trial(folder: Path, database: str) -> AsyncIterator[tuple[Replaced, Sequence[Place]]]:
     folder.mkdir()
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(folder, database))
-        receivers = await stack.enter_async_context(Receivers())
-        static = await stack.enter_async_context(StaticServers(2 * len(MANNERS)))
+    async with (
+        open_store(folder, database) as store,
+        Receivers() as receivers,
+        StaticServers(2 * len(MANNERS)) as static,
+    ):
         places = [
             Place(f"place{number}", game, static.servers[2 * number : 2 * number + 2])
             for number, game in enumerate(MANNERS)
@@ -333,8 +327,7 @@ async def _open_trial(folder: Path, database: str) -> AsyncIterator[tuple[Replac
             static_region(place.code, [one.address for one in place.servers], PASSWORD, speed=PATIENT_SPEED)
             for place in places
         )
-        replicas = 1 if database == "sqlite" else 2
-        cluster = await stack.enter_async_context(
-            Cluster(folder, store, replicas=replicas, regions=regions, settings={"max_match_log_mb": str(QUOTA_MB)})
-        )
-        yield Replaced(cluster, receivers, store, places), places
+        replicas, settings = 1 if database == "sqlite" else 2, {"max_match_log_mb": str(QUOTA_MB)}
+        async with Cluster(folder, store, replicas=replicas, regions=regions, settings=settings) as cluster:
+            await Replaced(cluster, receivers, store, places).run()
+    return {place.game: place.seen for place in places}
