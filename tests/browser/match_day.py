@@ -245,7 +245,7 @@ def play(day: MatchDay, person: Person) -> None:
         person.act("start")
     with person.incident("a substitute is needed", SUBSTITUTE, "missing", None):
         out = players(2 * SIDE, first=2 * SIDE * SUBSTITUTE)[-1]
-        person.act("replacePlayer", **{"out": out, "in": "other", "inOther": players(1, first=100_000)[0]})
+        person.act("replacePlayer", **{"out": out, "in": players(1, first=100_000)[0]})
     with person.incident("a team does not come", ABSENT, "missing", None):
         person.act("forfeit", winner="team1", reason="not there")
     with person.incident("a match is called off", MISSING, "missing", None):
