@@ -46,7 +46,6 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
-from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.latency_relay import CallbackReceiver
 from tests.bench.pinned_process import require_two_cores
@@ -66,7 +65,6 @@ LIVE_S = 300.0
 QUIET_S = 5
 KEY = b64encode(bytes(32)).decode()
 """Processes that share a database need one."""
-PLOTTED = "CPU of the service per match-hour, s"
 WATCHED = 40
 """Matches whose streams are read."""
 ENDING = 24
@@ -339,7 +337,7 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     hours = sum(one.seconds for one in parts) / 3600 * servers
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
     return {
-        PLOTTED: cpu_s / hours,
+        "CPU of the service per match-hour, s": cpu_s / hours,
         "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
@@ -359,7 +357,7 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     }
 
 
-def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> list[Subject]:
+def measure_and_print(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> None:
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
@@ -369,7 +367,6 @@ def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, 
         f"Python {platform.python_version()}\n{machine.text()}"
     )
     print_figures(subjects, servers)
-    return subjects
 
 
 def counts(text: str) -> list[int]:
@@ -383,7 +380,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
     parser.add_argument("--way", type=Way, choices=Way, default=Way.DIRECT, help="how posts reach the service")
-    parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
     require_two_cores("benchmark at real cadence", "the farm needs its own core")
     databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
@@ -392,14 +388,8 @@ def main() -> None:
         for one in checkouts(given.against)
         for database in databases
     ]
-    grown = {servers: measured(given, compared, servers) for servers in given.servers}
-    if given.plot is not None:
-        lines = {
-            label: [(servers, figures(grown[servers][index], servers)[PLOTTED]) for servers in given.servers]
-            for index, (label, *_) in enumerate(compared)
-        }
-        given.plot.write_text(growth_svg(PLOTTED, lines))
-        print(f"plot written to {given.plot}")
+    for servers in given.servers:
+        measure_and_print(given, compared, servers)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import chromium
 from tests.browser.chromium import SET_VISIBLE, Faults
@@ -274,13 +274,12 @@ def solve_lost_callback(day: MatchDay, person: Person) -> None:
     person.wall.goto("/console")
 
 
-def run(folder: Path, *, speed: float, pictures: Path | None) -> list[str]:
+def run(folder: Path, browser: Browser, *, speed: float, pictures: Path | None) -> list[str]:
     """Play the day; return what was wrong."""
     with ExitStack() as stack:
         day = MatchDay(folder, speed=speed)
         stack.enter_context(day.running)
         stack.enter_context(day.receiver)
-        browser = stack.enter_context(chromium.launched())
         context = browser.new_context(base_url=day.service.url, viewport={"width": 1920, "height": 1080})
         context.set_default_timeout(chromium.TIMEOUT_MS + 400_000 / speed)
         expect.set_options(timeout=chromium.TIMEOUT_MS + 400_000 / speed)
@@ -301,8 +300,11 @@ def main() -> int:
     args = parser.parse_args()
     if args.pictures is not None:
         args.pictures.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="matchpod-match-day-", dir="/var/tmp") as folder:
-        wrong = run(Path(folder), speed=args.speed, pictures=args.pictures)
+    with (
+        tempfile.TemporaryDirectory(prefix="matchpod-match-day-", dir="/var/tmp") as folder,
+        chromium.launched() as browser,
+    ):
+        wrong = run(Path(folder), browser, speed=args.speed, pictures=args.pictures)
     report("\n".join(wrong) or "Every incident was found in time and solved.")
     return 1 if wrong else 0
 
