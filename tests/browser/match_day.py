@@ -126,7 +126,7 @@ class MatchDay:
         game.signal(signal.SIGKILL)
 
     def wait_until_live(self) -> None:
-        """Wait until all matches are live in which no player is missing."""
+        """Wait until every match with a complete roster is live."""
         for number in self.numbers:
             if number not in (*JOIN_S, LOST):
                 self.running.wait_for(self.servers[number], lambda one: one["phase"] == "live")

@@ -272,7 +272,7 @@ def _password(name: str) -> str:
 
 
 async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
-    """Freeze replicas in turn; return whether no match was disturbed, and the figures."""
+    """Freeze replicas in turn; return True if every match was undisturbed, and the figures."""
     async with open_store(folder) as store, Receivers() as receivers, StaticServers(SERVERS, *KEEP_CONSOLES) as static:
         places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]
         regions = "".join(

@@ -34,7 +34,7 @@ NEW: Mapping[str, str] = {}
 async def measure_upgrade(
     folder: Path, matches: int, say: Callable[[str], None], *, rest_s: float = REST_S
 ) -> tuple[bool, list[str]]:
-    """Upgrade, roll back and upgrade again; return whether nothing was lost or failed, and the figures."""
+    """Upgrade, roll back and upgrade again; return True if nothing was lost or failed, and the figures."""
     old = await asyncio.to_thread(extract, folder / "last-release")
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(folder))
