@@ -11,6 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
+from matchpod.core.failures import FAILURE_REASONS
+
+FAILURES: Final = sorted(FAILURE_REASONS)
+"""Outcomes that are our fault or the server's."""
+
 
 class Panel(msgspec.Struct, frozen=True):
     """One panel: `queries` are pairs of a query and its legend; `limits` are the values of orange and red."""
@@ -80,7 +85,7 @@ WELL: Final = Row(
         number(
             "Failed in the last hour",
             "Matches that ended because of us or the server. Outcomes are in the row below.",
-            'sum(increase(matchpod_matches_ended_total{%r, outcome=~"no_capacity|server_failed|server_lost"}[1h]))',
+            f'sum(increase(matchpod_matches_ended_total{{%r, outcome=~"{"|".join(FAILURES)}"}}[1h]))',
             limits=(1, 5),
         ),
         number(
@@ -143,7 +148,7 @@ MATCHES: Final = Row(
         ),
         Panel(
             "Ended, by outcome",
-            "In 10 minutes. match_over is a result; server_failed, server_lost and no_capacity are our failures.",
+            f"In 10 minutes. match_over is a result; {', '.join(FAILURES)} are our failures.",
             (("sum by (outcome) (increase(matchpod_matches_ended_total{%r}[10m]))", "{{outcome}}"),),
             is_stacked=True,
         ),

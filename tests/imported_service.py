@@ -55,7 +55,7 @@ class ForkedProcess:
         self.pid = int(self._connection.recv(100))
 
     def poll(self) -> int | None:
-        """Return the exit code if it has ended."""
+        """Return the exit code of the process, or None while it runs."""
         if self.returncode is None:
             self._receive(0)
         return self.returncode

@@ -248,7 +248,7 @@ class Fleet(Protocol):
         """
 
     async def servers(self) -> Sequence[ListedServer]:
-        """Return all servers that were started for matches and still run, also by other installations, for sweeps."""
+        """Return all servers that were started for matches and still run, also of other installations, for sweeps."""
 
     async def close(self) -> None:
         """Close the fleet; its servers keep running."""
@@ -306,7 +306,7 @@ class ServerProbe(Protocol):
         """True if a game answers a query over UDP."""
 
     async def is_public(self, host: str) -> bool:
-        """True if an address of a host is on the internet; False also if its name cannot be resolved."""
+        """True if the host has a public address; also False if its name cannot be resolved."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ class OtherServer:
 
 
 class Matchpod:
-    """The service of a checkout with live matches. It is started anew for each measurement of creations."""
+    """The service from a given checkout, with live matches; restarted before each creation benchmark."""
 
     routes: tuple[str, ...] = ROUTES
 

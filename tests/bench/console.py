@@ -2,8 +2,8 @@
 
 The wall is measured in this process (see `console_wall`). For open pages, a service on one core drives matches of a farm
 of simulated servers on another; its CPU time is measured in turns without and with viewers of the same matches. Half of
-the viewers look at the wall, half at a match each. `--only wall` or `--only viewers` runs one part; `--profile` also
-prints where the time with viewers goes, which costs some CPU itself.
+the viewers look at the wall, half at a match each. `--only wall` or `--only viewers` runs one part; `--speed 5` plays the
+matches faster than real ones; `--profile` also prints where the time with viewers goes, which costs some CPU itself.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from tests.bench.streams import print_profile
 WALL_MATCHES = 500
 MATCHES = 100
 VIEWERS = 200
-SPEED = 5.0
-"""The farm is as fast as one core allows; at most one event per match and second is shown anyway."""
 ROUNDS = 30
-QUIET_S = 150
-"""Simulated seconds in which all matches are set up."""
-TURNS = 2
+QUIET_S = 30
+"""Seconds in which all matches are set up."""
+TURNS = (False, True, True, False)
+"""With viewers or without: in this order, a load that grows or falls steadily disturbs neither side."""
 TURN_S = 25.0
+WARM_UP_S = 30.0
+"""Until the first round of all matches is being played."""
 SETTLE_S = 3.0
 START_S = 180.0
 OPEN_S = 120.0
@@ -101,20 +102,22 @@ class Viewer(asyncio.Protocol):
             self._transport.abort()
 
 
-async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn], list[Turn]]:
+async def measure_viewers(folder: Path, speed: float, *, is_sampled: bool) -> tuple[list[Turn], list[Turn]]:
     """Return the turns without and with viewers."""
-    site = Site(folder, MATCHES, speed=SPEED, is_sampled=is_sampled)
+    site = Site(folder, MATCHES, speed=speed, is_sampled=is_sampled)
     try:
         site.begin()
-        matches = [await site.create(number, rounds=ROUNDS, quiet_s=QUIET_S) for number in range(MATCHES)]
+        matches = [
+            await site.create(number, rounds=ROUNDS, quiet_s=round(QUIET_S * speed)) for number in range(MATCHES)
+        ]
         await wait_until_live(site, matches)
         cookie = await log_in(site)
-        without, with_viewers = [], []
-        for _ in range(TURNS):
-            without.append(await measure_turn(site, Totals()))
+        await asyncio.sleep(WARM_UP_S / speed)
+        turns: dict[bool, list[Turn]] = {False: [], True: []}
+        for has_viewers in TURNS:
             totals = Totals()
-            viewers = await open_viewers(site, totals, paths(matches), cookie)
-            with_viewers.append(await measure_turn(site, totals))
+            viewers = await open_viewers(site, totals, paths(matches) if has_viewers else [], cookie)
+            turns[has_viewers].append(await measure_turn(site, totals))
             for viewer in viewers:
                 viewer.close()
             if totals.failures:
@@ -123,7 +126,7 @@ async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn]
         site.end()
     if is_sampled:
         print_profile(site.samples)
-    return without, with_viewers
+    return turns[False], turns[True]
 
 
 async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
@@ -189,10 +192,10 @@ def print_wall(figures: Sequence[console_wall.Figure]) -> None:
     _print_target("page for the first viewer", figures[0].median_ms, console_wall.TARGET_MS, "ms")
 
 
-def print_viewers(without: Sequence[Turn], with_viewers: Sequence[Turn]) -> None:
+def print_viewers(without: Sequence[Turn], with_viewers: Sequence[Turn], speed: float) -> None:
     """Print the CPU time of the service without and with viewers."""
-    print(f"\nconsole: {VIEWERS} viewers, half at the wall, half at a match each; {MATCHES} live matches at {SPEED:g}x")
-    print(f"{'turns of 25 s, in turn':40}{'without':>12}{'with viewers':>14}")
+    print(f"\nconsole: {VIEWERS} viewers, half at the wall, half at a match each; {MATCHES} live matches at {speed:g}x")
+    print(f"{'turns of 25 s: first and last without':40}{'without':>12}{'with viewers':>14}")
     for number, (first, second) in enumerate(zip(without, with_viewers, strict=True), 1):
         print(f"{f'CPU of the service, cores, turn {number}':40}{first.cores:>12.2f}{second.cores:>14.2f}")
         print(f"{'  waiting for a core':40}{first.waited:>12.0%}{second.waited:>14.0%}")
@@ -214,6 +217,7 @@ def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("wall", "viewers"))
+    parser.add_argument("--speed", type=float, default=1.0, help="of the matches that viewers look at")
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -222,7 +226,8 @@ def main() -> None:
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
-            print_viewers(*uvloop.run(measure_viewers(folder / "viewers", is_sampled=given.profile)))
+            turns = uvloop.run(measure_viewers(folder / "viewers", given.speed, is_sampled=given.profile))
+            print_viewers(*turns, given.speed)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ class MatchDay:
         game.signal(signal.SIGKILL)
 
     def wait_until_live(self) -> None:
-        """Wait until all matches are live in which no player is missing."""
+        """Wait until every match with a complete roster is live."""
         for number in self.numbers:
             if number not in (*JOIN_S, LOST):
                 self.running.wait_for(self.servers[number], lambda one: one["phase"] == "live")
@@ -249,7 +249,7 @@ def play(day: MatchDay, person: Person) -> None:
         person.act("start")
     with person.incident("a substitute is needed", SUBSTITUTE, "missing", None):
         out = players(2 * SIDE, first=2 * SIDE * SUBSTITUTE)[-1]
-        person.act("replacePlayer", **{"out": out, "in": "other", "inOther": players(1, first=100_000)[0]})
+        person.act("replacePlayer", **{"out": out, "in": players(1, first=100_000)[0]})
     with person.incident("a team does not come", ABSENT, "missing", None):
         person.act("forfeit", winner="team1", reason="not there")
     with person.incident("a match is called off", MISSING, "missing", None):

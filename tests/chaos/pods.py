@@ -141,7 +141,7 @@ class Trial:
         self.faults[kind] += 1
 
     def _delete_a_pod(self) -> bool:
-        """Delete the pod of a match in any phase; few enough that most matches are played to their end."""
+        """Delete the pod of a random match in any phase; stop after a sixth of the matches, so that most finish."""
         pods = self._pods()
         if len(self._deleted) * 6 > len(self._names) or not pods:
             return False

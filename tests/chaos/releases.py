@@ -274,7 +274,7 @@ def _password(name: str) -> str:
 
 
 async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
-    """Freeze replicas in turn; return whether no match was disturbed, and the figures."""
+    """Freeze replicas in turn; return True if every match was undisturbed, and the figures."""
     async with _open_trial(folder, seed) as trial:
         await trial.begin()
         for _ in range(freezes):

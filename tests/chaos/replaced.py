@@ -290,7 +290,7 @@ async def _send_parts(port: int, parts: Sequence[bytes]) -> Response:
 async def measure_replaced(
     folder: Path, databases: Sequence[str], say: Callable[[str], None]
 ) -> tuple[bool, list[str]]:
-    """Play the games on each database; return whether no match was disturbed, and the figures."""
+    """Play the games on each database; return True if every match was undisturbed, and the figures."""
     say(f"playing {len(MANNERS)} games without faults, for comparison")
     reference = await play_reference(folder / "reference", MANNERS)
     lines, is_clean = list(TABLE), True

@@ -178,5 +178,5 @@ class Replica:
             return await self.process.wait()
 
     def texts(self) -> Mapping[str, str]:
-        """Return its log of each start."""
+        """Return the log of each start, by file name."""
         return {path.name: path.read_text(errors="replace") for path in sorted(self.service.folder.glob("*.err"))}

@@ -97,7 +97,7 @@ class PostgresServer:
         self.url = self._server.get_uri()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the PostgreSQL server."""
         self._server.cleanup()
 
     async def run(self, program: str, *args: str) -> None:

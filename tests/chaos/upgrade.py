@@ -36,7 +36,7 @@ NEW: Mapping[str, str] = {}
 
 
 class Upgraded(msgspec.Struct, frozen=True):
-    """Replicas of the last release on a farm of game servers, and who watches them."""
+    """Replicas of the last release on a farm of game servers, with the receivers and the store that observe them."""
 
     cluster: Cluster
     receivers: Receivers
@@ -48,7 +48,7 @@ class Upgraded(msgspec.Struct, frozen=True):
 async def measure_upgrade(
     folder: Path, matches: int, say: Callable[[str], None], *, rest_s: float = REST_S
 ) -> tuple[bool, list[str]]:
-    """Upgrade, roll back and upgrade again; return whether nothing was lost or failed, and the figures."""
+    """Upgrade, roll back and upgrade again; return True if nothing was lost or failed, and the figures."""
     async with _last_release(folder, matches) as service:
         cluster = service.cluster
         handovers = Handovers(cluster, service.receivers, service.store, body=_match)

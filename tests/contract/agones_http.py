@@ -1,4 +1,4 @@
-"""HTTP for the fake API: requests as calls of Kubernetes, answers, watches, and connections that are closed."""
+"""HTTP side of the fake API: parse requests, send responses and watch streams, and drop connections."""
 
 from __future__ import annotations
 

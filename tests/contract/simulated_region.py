@@ -269,7 +269,7 @@ class SimulatedRegion(FixedSlots):
         return self.static_server
 
     async def restart_static_server(self) -> None:
-        """Kill the process of that server and start a new one at the same address, with the same password."""
+        """Kill the process of the static server and start a new one at the same address, with the same password."""
         old = self.static_server
         assert old is not None
         await old.close()

@@ -101,7 +101,7 @@ async def test_match_without_a_server_shows_what_was_ordered(world: World) -> No
     row = await world.create(phase=ServerPhase.ALLOCATING, status=ServerStatus.ALLOCATING)
     (found,) = await world.matches(row.org_id)
     assert (found.server_id, found.progress.phase, found.is_followed) == (row.id, PublicPhase.ALLOCATING, True)
-    assert found.progress.missing == len(recorded().settings.roster)
+    assert len(found.progress.missing) == len(recorded().settings.roster)
     assert found.attention == ()
 
 

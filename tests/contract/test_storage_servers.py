@@ -136,6 +136,14 @@ async def test_released_server_has_no_secrets_and_is_never_due(db: Database) -> 
     assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
 
+async def test_servers_can_be_claimed_at_once_after_leases_are_dropped(db: Database) -> None:
+    await create(db, server())
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await servers.drop_leases(db, 1_000)
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
+    assert yours.fence == mine.fence + 1
+
+
 async def test_servers_can_be_claimed_at_once_after_a_restart_with_the_clock_set_back(db: Database) -> None:
     hour_ms = 3_600_000
     await create(db, server("srv_1", next_at_ms=hour_ms), server("srv_2", next_at_ms=hour_ms + 500))

@@ -25,7 +25,7 @@ SECOND_MS = 1000
 
 @dataclass
 class Freeze:
-    """A freeze time that ended with a round."""
+    """A freeze time that ended with the start of a round."""
 
     started_ms: int
     ended_ms: int

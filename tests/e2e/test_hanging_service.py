@@ -41,4 +41,4 @@ def test_service_whose_event_loop_hangs_ends_itself_with_the_stack(tmp_path: Pat
     with serving(tmp_path, config=config) as service:
         wait_until(lambda: get_server(service, key, server_id)["status"] == "running", "the match goes on")
         messages = [str(record["message"]) for record in service.records()]
-        assert "entry was begun and not finished" in messages
+        assert "process died while applying an entry" in messages

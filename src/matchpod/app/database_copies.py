@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
-    """Record that the matches are driven from here; else return a sentence that says why they must not be driven.
+    """Record that this installation drives the matches. If it must not, return the reason as a sentence.
 
     With `is_restored`, an operator has said that the original of this database is gone.
     """

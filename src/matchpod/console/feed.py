@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.console.charts.round_strip import REASONS
 from matchpod.console.rendering import fragment
 from matchpod.console.requested_actions import field_words
 from matchpod.core.match.actions import ActionState, ActionType, label_of
@@ -136,7 +137,7 @@ def feed_line(
     With `has_id` the line can be found on the page, so that it can change.
     """
     item = entry.item
-    words = _action_words(item, names, people) if isinstance(item, timeline_items.ActionItem) else ()
+    words = _words(item, names, people)
     return fragment(
         "feed.html",
         "line",
@@ -152,8 +153,12 @@ def feed_line(
     )
 
 
-def _action_words(
-    item: timeline_items.ActionItem, names: tuple[str, str], people: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return what an action is called, and its fields in words."""
-    return label_of(item.action), *field_words(item.fields, names, people)
+def _words(item: timeline_items.TimelineItem, names: tuple[str, str], people: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what an action is called, and its fields in words; or why a round ended."""
+    match item:
+        case timeline_items.ActionItem():
+            return label_of(item.action), *field_words(item.fields, names, people)
+        case timeline_items.RoundEndItem():
+            return (REASONS[item.reason][0],)
+        case _:
+            return ()

@@ -58,7 +58,7 @@ COLUMNS: Final = (
     Column(
         "HS",
         "Share of kills by headshot",
-        lambda player: player.hs_percent,
+        lambda player: player.hs_percent if player.kills else None,
         mark=_percent,
         is_live=True,
         modes=_ALL,

@@ -76,7 +76,7 @@ def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
         return PHASES[PublicPhase.WAITING_FOR_PLAYERS]
     if not progress.missing:
         return _ALL_HERE.get(progress.waiting_for, "players load the map")
-    words = f"waiting for {progress.missing} of {len(progress.roster)} players"
+    words = f"waiting for {len(progress.missing)} of {len(progress.roster)} players"
     return f"{PHASES[progress.phase]}, {words}" if is_between else words
 
 

@@ -100,6 +100,11 @@ def time_tag(at: str | int | None) -> Markup:
     return macro(_TEXTS, "time", iso(at), utc(at))
 
 
+def minute(at: str | int) -> Markup:
+    """Return a time to the minute, which the page's script shows in the time zone of its reader."""
+    return macro(_TEXTS, "time", iso(at), utc(at), is_short=True)
+
+
 def utc(at: str | int) -> str:
     """Return a time as `2026-03-14 20:03:20`, in UTC."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
@@ -162,6 +167,7 @@ def _templates() -> Environment:
     )
     environment.filters |= {
         "time": time_tag,
+        "minute": minute,
         "utc": utc,
         "iso": iso,
         "clock": clock,

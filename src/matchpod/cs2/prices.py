@@ -73,7 +73,7 @@ _ITEMS: Final = {
 def equipment_value(items: Sequence[str]) -> int | None:
     """Return the value of the items in a `left buyzone` line; None if there are none, or if an item is not known.
 
-    Worn armour counts in full. The line lists a second flashbang only once, so that is not counted.
+    Damaged armor counts in full. The line lists a second flashbang only once, so that is not counted.
     """
     total = 0
     for item in items:
@@ -85,7 +85,7 @@ def equipment_value(items: Sequence[str]) -> int | None:
 
 
 def _other_price(item: str) -> int | None:
-    """Return the price of damaged armour or a knife with a skin."""
+    """Return the price of an item outside the table: damaged armor, or a knife with a skin (free)."""
     if item.startswith(_WEAPON) and is_knife(item[len(_WEAPON) :]):
         return 0
     return _ARMOR_PRICE if _ARMOR.fullmatch(item) else None

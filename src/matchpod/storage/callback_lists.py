@@ -56,7 +56,7 @@ _JOINS: Final = (
 async def list_page(
     db: Database, org_id: str, query: CallbacksQuery, *, max_listed: int = MAX_LISTED
 ) -> tuple[int, list[CallbackSummary]]:
-    """Return how many callbacks the list has, and those of the requested page, newest first."""
+    """Return the number of callbacks that match the query, and the requested page, newest first."""
     conditions, params = _conditions(org_id, query)
     counted = f"SELECT 1 FROM callbacks WHERE {conditions} LIMIT :max_listed"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", {**params, "max_listed": max_listed})

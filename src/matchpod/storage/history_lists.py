@@ -118,7 +118,7 @@ async def list_maps(
     deep_offset: int = DEEP_OFFSET,
     positions: ListPositions | None = None,
 ) -> tuple[int, list[MapRow]]:
-    """Return the number of maps that match the query, and those of the requested page."""
+    """Return the number of maps that match the query, and the requested page."""
     start = (query.page - 1) * query.page_size
     if query.server_id is not None and not query.labels:
         maps = [row for row in await history.maps_of(db, query.server_id) if _is_selected(row, org_id, query)]
@@ -142,7 +142,7 @@ async def list_series(
     deep_offset: int = DEEP_OFFSET,
     positions: ListPositions | None = None,
 ) -> tuple[int, list[ListedSeries]]:
-    """Return the number of series that match the query, and those of the requested page."""
+    """Return the number of series that match the query, and the requested page."""
     start = (query.page - 1) * query.page_size
     if query.server_id is not None and not query.labels:
         page = "SELECT id AS page_id FROM series WHERE server_id = :server_id"

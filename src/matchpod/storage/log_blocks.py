@@ -34,7 +34,7 @@ class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Column(msgspec.Struct, frozen=True, array_like=True):
-    """Parts of headers: texts, numbers, the first number and the differences to the next ones, or one text for all."""
+    """Parts of headers in one of four encodings: texts, numbers, the first number with deltas, or one constant."""
 
     constant: bytes = b""
     texts: list[bytes] = []

@@ -93,7 +93,7 @@ async def list_matches(
     deep_offset: int = DEEP_OFFSET,
     positions: ListPositions | None = None,
 ) -> tuple[int, list[ServerSummary]]:
-    """Return the number of servers that match the query, and those of the requested page."""
+    """Return the number of servers that match the query, and the requested page."""
     if query.is_empty:
         return 0, []
     if query.external_match_id is not None:

@@ -1,4 +1,4 @@
-"""Store that a request has reached the service through a proxy: once for the installation, and never deleted."""
+"""Record, once per installation, that a request came through a proxy. The record is never deleted."""
 
 from __future__ import annotations
 

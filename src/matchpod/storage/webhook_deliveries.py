@@ -123,7 +123,7 @@ _IS_OPEN: Final = "next_at_ms IS NOT NULL AND lease_owner IS NULL"
 async def list_page(
     db: Database, webhook_id: str, query: DeliveriesQuery, *, max_listed: int = MAX_LISTED
 ) -> tuple[int, list[DeliverySummary]]:
-    """Return how many deliveries the list has, and those of the requested page, newest first."""
+    """Return the number of deliveries that match the query, and the requested page, newest first."""
     conditions, params = _conditions(webhook_id, query)
     counted = f"SELECT 1 FROM webhook_deliveries WHERE {conditions} LIMIT :max_listed"
     total = await rows.read_number(

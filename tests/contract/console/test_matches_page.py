@@ -233,7 +233,7 @@ async def test_labels_lead_to_the_matches_that_have_them(site: ConsoleSite) -> N
     labeled = await site.create_match(gameSettings=settings(labels=labels))
     await site.create_match(gameSettings=settings(labels={"event": "other"}))
     (link,) = re.findall(
-        r'<a class="chip" href="/console/matches\?([^"]*)"><bdi>event: cup &amp; co</bdi>', await show(site)
+        r'href="/console/matches\?([^"]*)" title="event: cup &amp; co"><bdi>cup &amp; co</bdi>', await show(site)
     )
     text = await show(site, unescape(link))
     assert listed(text) == [labeled]

@@ -81,6 +81,25 @@ async def test_few_addresses_are_open_to_anyone_and_all_use_the_methods_of_brows
     assert [one.path for one in ROUTES if one.who is Who.ANYONE and not one.path.startswith(OPEN_TO_ANYONE)] == []
 
 
+RIGHTS: Mapping[Who, str] = {
+    Who.OWNER: r"access/(keys|secret).*",
+    Who.OPERATOR: r"(operator|regions/\{code\}).*",
+    Who.MANAGER: r"create.*|webhooks/.+|selection/cancel|matches/\{serverId\}/(again|ruling|log\.txt)",
+    Who.REFEREE: r"acknowledge.*|deliveries/.*redeliver|selection/redeliver"
+    r"|matches/\{serverId\}/(actions|claim|unclaim|\{action\})",
+}
+"""Which forms and pages below /console need a right; each person's other forms are about their own session."""
+
+
+async def test_forms_and_pages_need_the_right_to_what_they_do() -> None:
+    pages = re.compile(r"/console/(create|operator|matches/\{serverId\}/log)")
+    for route in ROUTES:
+        if route.method == "POST" or pages.match(route.path):
+            path = route.path.removeprefix("/console/")
+            found = [who for who, pattern in RIGHTS.items() if re.fullmatch(pattern, path)]
+            assert found == ([route.who] if route.who in RIGHTS else []), route.path
+
+
 async def test_without_a_session_nothing_is_shown_or_done(site: ConsoleSite) -> None:
     invalid: list[dict[str, str]] = [{"Cookie": f"matchpod={value}"} for value in INVALID_COOKIES]
     api_key = {"Authorization": f"Bearer {site.keys[OWNER].text}"}

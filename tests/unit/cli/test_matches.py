@@ -279,7 +279,7 @@ def test_action_that_no_service_sends_asks_whether_the_service_runs(
 
 @pytest.fixture
 def recorded(busy: CommandRunner) -> CommandRunner:
-    """The same with a demo of the first map of a match, and one that was cut."""
+    """`busy` with two demos of a match: that of map 1 is complete, that of map 2 was cut off."""
 
     async def add(db: Database) -> None:
         storage = FolderStorage(busy.data_dir / "demos")

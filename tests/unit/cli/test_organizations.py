@@ -81,6 +81,17 @@ def test_old_secret_is_kept_for_a_day_unless_it_is_ended(
     assert (old is not None, until_ms is not None) == (is_kept, is_kept)
 
 
+def test_wrong_vault_key_prevents_creating_organizations_until_secrets_are_replaced(runner: CommandRunner) -> None:
+    runner.output(app, "create", "acme")
+    (runner.data_dir / "secret.key").unlink()
+    result = runner.invoke(app, "create", "other")
+    assert result.exit_code == 1
+    assert "does not decrypt the secrets in this database" in result.stderr
+    assert [one["name"] for one in runner.json_output(app, "list")] == ["acme"]
+    runner.output(app, "webhook-secret", "acme", "--replace")
+    runner.output(app, "create", "other")
+
+
 @pytest.mark.parametrize("more", [(), ("--replace",)])
 def test_secret_of_an_unknown_organization_is_rejected(runner: CommandRunner, more: tuple[str, ...]) -> None:
     assert runner.error(app, "webhook-secret", "unknown", *more) == "There is no organization named 'unknown'."

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
+from matchpod.console.charts.round_strip import REASONS
 from matchpod.console.feed import CHAT, KINDS, FeedEntry, feed_entries, feed_line, kind_of, type_of
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.views.result_shapes import AntiCheatEntry, Score
@@ -117,9 +118,11 @@ def test_every_type_of_item_has_a_line_of_its_own() -> None:
     assert all(kind_of(item) in {*KINDS, CHAT} for item in ITEMS)
 
 
-def test_winner_is_named() -> None:
-    won = RoundEndItem(**AT, winner=Team.TEAM2, winner_side=Side.T, reason=next(iter(RoundEndReason)), score=SCORE)
+@pytest.mark.parametrize("reason", RoundEndReason)
+def test_winner_and_reason_of_a_round_are_named(reason: RoundEndReason) -> None:
+    won = RoundEndItem(**AT, winner=Team.TEAM2, winner_side=Side.T, reason=reason, score=SCORE)
     assert "Blues</bdi>" in text(won)
+    assert REASONS[reason][0] in text(won)
     assert "<b>2:1</b>" in text(won)
 
 

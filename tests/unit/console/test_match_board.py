@@ -30,6 +30,8 @@ def test_live_deathmatch_has_the_numbers_of_all_players_and_no_columns_of_rounds
     roster = [RosterPlayer(steam_id=BEN, team=None)]
     board = live_board(roster, numbers, MatchType.DEATHMATCH, NAMES, side=None, is_known=True)
     assert titles(board) == ["K", "D", "A", "HS", "K/D"]
+    cid = live_board([], {CID: StoredPlayer(steam_id=CID)}, MatchType.DEATHMATCH, NAMES, side=None, is_known=True)
+    assert cid.teams[0].players[0].cells[3] == "–"  # without kills, there is no share of headshots
     (team,) = board.teams
     assert (team.name, [player.shown for player in team.players]) == ("", [BEN, "Ann"])
     assert team.players[1].cells == ("7", "2", "0", "29 %", "3.50")

@@ -1,4 +1,4 @@
-"""A process that stood still knows that for a moment."""
+"""After a stall, a process reports it for a short time."""
 
 from __future__ import annotations
 

@@ -105,7 +105,10 @@ def read(game: int, posts: list[LogPost]) -> MatchReader:
     return read_all(MatchReader.create(GAMES[game][0], START_MS), posts)
 
 
-@pytest.mark.parametrize("game", [game for game, (_, scenario) in enumerate(GAMES) if scenario is _RESTORE])
+RESTORED = [game for game, (_, scenario) in enumerate(GAMES) if scenario is _RESTORE]
+
+
+@pytest.mark.parametrize("game", some_of(RESTORED, 2))
 def test_rounds_that_are_played_again_after_a_lost_restore_are_right_and_named(game: int) -> None:
     for whole, lossy in read_without(game, b"Match_Reloaded"):
         ((expected,), (played,)) = whole.match.maps, lossy.match.maps

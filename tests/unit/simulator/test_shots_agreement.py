@@ -38,7 +38,7 @@ VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
     (series(MatchType.COMPETITIVE, NO_ROSTER, SeriesFormat.BO3), Scenario.FULL_MATCH),
     (series(MatchType.COMPETITIVE, 5, SeriesFormat.BO3), Scenario.FULL_MATCH),
 )
-QUICK = 6
+QUICK = 5
 """The number of variants that `make test` plays, without the first; `make soak` plays all."""
 
 

@@ -70,7 +70,9 @@ def live_lines(played: PlayedMatch) -> list[list[str]]:
         pytest.param(mode_settings(MatchType.COMPETITIVE, max_rounds=6), id="no roster"),
         pytest.param(rostered(MatchType.WINGMAN, 2, max_rounds=6), id="wingman"),
         pytest.param(mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), id="deathmatch"),
-        pytest.param(rostered(MatchType.DEATHMATCH, 3, dm_round_minutes=2.0), id="listed deathmatch"),
+        pytest.param(
+            rostered(MatchType.DEATHMATCH, 3, dm_round_minutes=2.0), id="listed deathmatch", marks=pytest.mark.soak
+        ),
         pytest.param(mode_settings(MatchType.CASUAL, max_rounds=5, maps=("cs_office",)), id="hostages"),
         pytest.param(
             rostered(MatchType.COMPETITIVE, 5, max_rounds=2, series_format=SeriesFormat.BO3, maps=("de_nuke",) * 3),

@@ -98,3 +98,15 @@ def test_reading_needs_the_read_scope_and_sending_the_write_scope_and_a_managing
             check_error(site.request("POST", path, key=key, json=body), 403, "FORBIDDEN")
         check_error(site.request("POST", path, json=body), 401, "UNAUTHORIZED")
     assert redeliver(site, callback_id, writer)[0] == 200
+
+
+def test_given_up_callbacks_since_a_time_are_sent_again(site: Site) -> None:
+    given_up = {new_callback(site, 503, 503), new_callback(site, None, 500)}
+    new_callback(site, 200)
+    response = site.request("POST", f"{API}/redeliver", key=site.key, json={"since": NOW})
+    assert response.json() == {"count": 2, "nextSince": None}
+    assert site.wakes == 1
+    assert {item["id"] for item in site.get(f"{API}?state=waiting").json()["items"]} == given_up
+    again = site.request("POST", f"{API}/redeliver", key=site.key, json={"since": NOW})
+    assert again.json() == {"count": 0, "nextSince": None}
+    assert site.wakes == 1

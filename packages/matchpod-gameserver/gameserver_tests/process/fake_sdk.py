@@ -40,7 +40,7 @@ class FakeSdk:
         self.faults: dict[str, SdkFault] = {}
         """The fault of each path; changed by tests while it runs."""
         self.requests: list[str] = []
-        """The requests that had an effect, as `METHOD PATH`."""
+        """The requests that were accepted, as `METHOD PATH`."""
         self._closed = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True

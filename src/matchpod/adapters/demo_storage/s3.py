@@ -1,4 +1,4 @@
-"""Store demos in a bucket of an S3 service, with the library of AWS for Python.
+"""Store demos in a bucket of an S3 service, with botocore, the library of AWS.
 
 A file is uploaded in parts, each of which is collected in a file of its own first: an S3 service takes no part below
 5 MiB but the last, which is too much to keep in memory for each upload. The library blocks, so it runs in threads.

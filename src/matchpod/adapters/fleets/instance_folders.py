@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the folders are made from, and where."""
+    """The installation that the folders link to, and where they are created."""
 
     install_dir: Path
     instances_dir: Path

@@ -4,6 +4,8 @@
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+  const toTheMinute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
   const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
   const minuteOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -20,7 +22,7 @@
 
   function prepare(root) {
     for (const time of root.querySelectorAll("time.local:not([data-done])")) {
-      time.textContent = exact.format(new Date(time.dateTime));
+      time.textContent = (time.matches(".short") ? toTheMinute : exact).format(new Date(time.dateTime));
       time.dataset.done = "1";
     }
     for (const time of root.querySelectorAll("time.clock:not([data-done])")) {

@@ -243,7 +243,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 pass
 
     def _can_pause_now(self) -> bool:
-        """True if a pause takes effect at once: not during a round, and the plugin refuses it in a timeout."""
+        """True between rounds and outside timeouts, when a pause takes effect at once."""
         return self.current_map.round_number is None and not self.current_map.has_timeout
 
     def _is_proved(self, record: ActionRecord, event: GameEvent) -> bool:
@@ -261,7 +261,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 return self._is_carried_out(record)
 
     def _is_carried_out(self, record: ActionRecord) -> bool:
-        """True if the state of the match shows that an action is done; False for actions that only an event shows."""
+        """True if the state of the match shows that an action is done; False for one that only an event can confirm."""
         action, played = record.action, self.current_map
         match action.type:
             case ActionType.PAUSE:

@@ -1,4 +1,4 @@
-"""Define the rules of JSON values in requests: each reads a value, and has the JSON Schema of what is allowed.
+"""Define the rules for JSON values in requests: each parses a value and provides its JSON Schema.
 
 True and false are not numbers, 30.0 is the integer 30. A `format` in a schema names a rule that no pattern can express.
 """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 FULL_BUY = 4000
-"""Mean value per player of a full buy: a rifle with armour and some grenades. Rating sites use 20,000 per team."""
+"""Mean value per player of a full buy: a rifle with armor and some grenades. Rating sites use 20,000 per team."""
 
 FORCE_BUY = 2000
 """Mean value per player of a forced buy: 10,000 per team."""
@@ -18,7 +18,7 @@ START_VALUE = 200
 """Value of the pistol with which players begin who have kept nothing."""
 
 MOST_CARRIED = 8850
-"""Most value that a player can carry: M249, Desert Eagle, armour, kit, taser and one grenade of each kind. Only one of
+"""Most value that a player can carry: M249, Desert Eagle, armor, kit, taser and one grenade of each kind. Only one of
 a kind is listed, and the molotov and the incendiary grenade are of one kind."""
 
 
@@ -32,7 +32,7 @@ class BuyType(StrEnum):
     FORCE = "force"
     """Less than a full buy."""
     FULL = "full"
-    """Rifles, armour and grenades."""
+    """Rifles, armor and grenades."""
 
 
 def buy_type(

@@ -61,6 +61,8 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for: WaitingFor | None = None
     until_ms: int | None = None
     roster: tuple[RosterPlayer, ...] = ()
+    excused: tuple[PlayerId, ...] = ()
+    """Listed players without whom play was started, until they come."""
     guests: tuple[Guest, ...] = ()
     sides: Sides | None = None
     """While a map with teams is live."""
@@ -78,9 +80,10 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     pending_action: PendingAction | None = None
 
     @property
-    def missing(self) -> int:
-        """The number of listed players who are not on the server."""
-        return sum(player.state is not PlayerState.CONNECTED for player in self.roster)
+    def missing(self) -> tuple[RosterPlayer, ...]:
+        """The listed players who should be on the server, and are not."""
+        away = (player for player in self.roster if player.state is not PlayerState.CONNECTED)
+        return tuple(player for player in away if player.steam_id not in self.excused)
 
     @property
     def team1_side(self) -> Side | None:
@@ -146,6 +149,7 @@ def progress_of(
         waiting_for=None if deadline is None else deadline[1],
         until_ms=None if deadline is None else deadline[0],
         roster=live_roster(match, stays),
+        excused=tuple(match.presence.excused),
         guests=tuple(_guest(match, player_id) for player_id in match.roster.guests()),
         sides=sides_of(match),
         round=round_number(match),

@@ -190,7 +190,7 @@ class Fold(msgspec.Struct):
         return reading
 
     def is_own(self, entry: RawEntry) -> bool:
-        """False if a server sent the entry that does not play this match."""
+        """True unless the server of another attempt sent the entry."""
         return entry.attempt in ("", self.attempt)
 
     def _apply(self, entry: RawEntry) -> ReadResult:

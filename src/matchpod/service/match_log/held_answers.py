@@ -21,7 +21,7 @@ HOLD_S_PER_MATCH: Final = 0.003
 MAX_HOLD_S: Final = 1.5
 """Longest distance between two answers: a server that dies loses the lines that it logged meanwhile."""
 
-TICK_S: Final = 0.1
+TICK_S: Final = 0.15
 """Answers that are due go out once per tick."""
 
 

@@ -96,7 +96,7 @@ class RemoteMatches:
         return cached
 
     async def _apply_new(self, server_id: str, cached: _Cached, lost: Set[int]) -> None:
-        """Apply the entries after the last applied one, which is read too: it must still be the same."""
+        """Read from the last applied entry on, check that it has not changed, and apply those after it."""
 
         def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.

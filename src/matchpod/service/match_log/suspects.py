@@ -84,7 +84,7 @@ class Suspects:
     async def record_death(self, server_id: str, seq: int, process: str) -> None:
         """Record that a process died during an entry. Recorded again, it is the same death."""
         await unfinished.record_death(self._db, server_id, seq, process)
-        _log.warning("entry was begun and not finished", extra={"server_id": server_id, "seq": seq})
+        _log.warning("process died while applying an entry", extra={"server_id": server_id, "seq": seq})
 
     async def set_aside(self, entry: RawEntry) -> None:
         if await unfinished.set_aside(self._db, entry.server_id, entry.seq):

@@ -19,7 +19,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
-from matchpod.core.views.progress import PlayerState, PublicPhase, WaitingFor
+from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended
 from matchpod.ports import Clock, Database
 from matchpod.service.access.actor_names import actor_names
@@ -238,7 +238,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         return Situation(
             now_ms=now_ms, phase=row.public_phase, silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
         )
-    is_joining, missing = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN, progress.missing
+    is_joining, missing = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN, len(progress.missing)
     return Situation(
         now_ms=now_ms,
         phase=progress.phase,
@@ -258,9 +258,9 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
 
 
 def _left_ms(progress: MatchProgress) -> tuple[int, ...]:
-    """When those players left who are not on the server, as far as that is known."""
-    away = (one.since for one in progress.roster if one.state is not PlayerState.CONNECTED and one.since is not None)
-    return tuple(left.from_ms for left in map(read_date, away) if left is not None)
+    """When the missing players left, as far as that is known."""
+    since = (player.since for player in progress.missing if player.since is not None)
+    return tuple(left.from_ms for left in map(read_date, since) if left is not None)
 
 
 async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None:

@@ -1,4 +1,4 @@
-"""Build the head of a match, which everything that people see of it begins with, and the API's views of its server.
+"""Build the head that every view of a match begins with, and the API's views of its server.
 
 They are built from a row, from how the match ended and, while it is played, from its state. What all lists, pages and
 commands show is a field of `MatchHead`; the views of the API list their fields in the order of their JSON. Secrets that

@@ -63,7 +63,7 @@ class SilentServers:
         return None if found is None or found.is_loading else found.since_ms
 
     def count(self, region: str) -> int:
-        """The number of silent servers of a region that this process probes."""
+        """The number of silent servers in the region, among those that this process probes."""
         return sum(silence.region == region and not silence.is_loading for silence in self._silences.values())
 
     def notice(self, region: str) -> str | None:

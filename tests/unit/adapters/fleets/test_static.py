@@ -1,4 +1,4 @@
-"""A static fleet validates its list, and cleans up a server only while that is its match's own."""
+"""A static fleet validates its list, and cleans up a server only while it still belongs to that match."""
 
 from __future__ import annotations
 

@@ -24,16 +24,24 @@ def progress(
 def test_match_that_waits_for_players() -> None:
     driver = MatchDriver(duel()).connect(ANN)
     found = progress(driver, deadline=(START_MS + 5, WaitingFor.PLAYERS_TO_JOIN))
-    assert (found.phase, found.missing, found.score) == (PublicPhase.WAITING_FOR_PLAYERS, 1, (0, 0))
+    assert (found.phase, len(found.missing), found.score) == (PublicPhase.WAITING_FOR_PLAYERS, 1, (0, 0))
     assert (found.waiting_for, found.until_ms, found.heard_ms) == (WaitingFor.PLAYERS_TO_JOIN, START_MS + 5, 7)
     assert (found.round, found.live_ms, found.team1_side) == (None, None, None)
+
+
+def test_player_without_whom_play_was_started_is_not_missing_until_they_came_once() -> None:
+    driver = MatchDriver(duel()).join(ANN)
+    driver.match.presence.excuse_absent()
+    assert progress(driver).missing == ()
+    driver.join(BEN).leave(BEN)
+    assert [player.steam_id for player in progress(driver).missing] == [BEN]
 
 
 def test_live_match_of_a_series() -> None:
     driver = live_duel(SeriesFormat.BO3)
     found = progress(driver)
     assert (found.phase, found.map_name, found.map_number, found.maps_won) == (PublicPhase.LIVE, MAPS[0], 1, (0, 0))
-    assert (found.missing, found.live_ms) == (0, driver.match.current_map.started_at_ms)
+    assert (found.missing, found.live_ms) == ((), driver.match.current_map.started_at_ms)
 
 
 def test_second_map_follows_the_first() -> None:

@@ -165,6 +165,23 @@ def match_lines(server: PlayedServer) -> list[str]:
     return texts[len(texts) - texts[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
 
 
+def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
+    plain = PlayedServer()
+    plain.go_live()
+    other = PlayedServer()
+    other.game.load_map("de_nuke")
+    other.wait(100)
+    other.fill()
+    other.game.restart(2)
+    other.wait(200)
+    other.set({"mp_freezetime": "5", "mp_maxrounds": "4"})
+    other.game.end_warmup()
+    other.wait(3)
+    other.game.restart(1)
+    other.run_until("freeze 1")
+    assert match_lines(other) == match_lines(plain)
+
+
 def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before() -> None:
     plain, other = PlayedServer(), PlayedServer()
     plain.go_live()

@@ -31,7 +31,7 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weapon:
-    """A weapon. `pierce` is the share of damage that passes armour, `falloff` the share left at 500 units."""
+    """A weapon. `pierce` is the share of damage that passes armor, `falloff` the share left at 500 units."""
 
     name: str
     kind: ItemKind
@@ -56,7 +56,7 @@ class Item:
     bought: str
     picked: str
     is_worn: bool = False
-    """True for armour and kit: `picked up` comes before the money change, for weapons after it."""
+    """True for armor and kit: `picked up` comes before the money change, for weapons after it."""
 
 
 _CT, _T, _BOTH = Side.CT, Side.T, None

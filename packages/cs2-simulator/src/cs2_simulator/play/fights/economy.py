@@ -204,7 +204,7 @@ def equip(player: Player, name: str) -> None:
 
 
 def purchase(arena: Arena, player: Player, name: str) -> None:
-    """Buy an item; the log shows armour and kit as picked up before the payment, weapons after it."""
+    """Buy an item; the log shows armor and kit as picked up before the payment, weapons after it."""
     item = ITEMS[name]
     price = price_of(player, name)
     equip(player, name)

@@ -15,7 +15,7 @@ _FULL_BUY_MONEY = 3700
 _ECO_MONEY = 1900
 _FORCE_SHARE = 0.5
 _HELMET_PRICE = 350
-"""Price of the helmet alone, for a player with full armour."""
+"""Price of the helmet alone, for a player with full armor."""
 
 
 class BuyStrategy(StrEnum):

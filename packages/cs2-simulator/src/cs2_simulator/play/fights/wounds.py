@@ -1,4 +1,4 @@
-"""Compute the damage of a hit, by weapon, distance, body part and armour, as the log prints it."""
+"""Compute the damage of a hit, by weapon, distance, body part and armor, as the log prints it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STABS = (36, 36, 55, 61, 180)
 """Damage of slashes, and of stabs from the front and from behind."""
 
 ARMOR_WEAR = 0.5
-"""Share of the absorbed damage that the armour itself loses; for an HE grenade the share is 1."""
+"""Share of the absorbed damage that the armor itself loses; for an HE grenade the share is 1."""
 
 
 class Hit(NamedTuple):
@@ -54,7 +54,7 @@ def shot(weapon: Weapon, victim: Player, hitgroup: str, factor: float) -> Hit:
 
 
 def blast(victim: Player, force: float) -> Hit:
-    """Return a hit by an HE grenade: armour absorbs two fifths of the damage and loses as much."""
+    """Return a hit by an HE grenade: armor absorbs two fifths of the damage and loses as much."""
     weapon = WEAPONS["hegrenade"]
     if victim.armor:
         passed = force * weapon.pierce
@@ -73,7 +73,7 @@ def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
 
 
 def flame(tick: int, factor: float) -> Hit:
-    """Return a hit by fire: the damage grows with every tick up to a maximum and ignores armour."""
+    """Return a hit by fire: the damage grows with every tick up to a maximum and ignores armor."""
     return Hit(INFERNO, max(1, int(min(1 + tick * 0.8, INFERNO.damage) * factor)), 0, "generic")
 
 
