@@ -75,19 +75,16 @@ class NoConsoles:
     """Consoles that answer at once, without a server."""
 
     async def open(self, host: str, port: int, password: str) -> NoConsoles:
-        """Open nothing."""
         return self
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Do nothing."""
         return ""
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        """Do nothing."""
         return [""] * len(commands)
 
     async def close(self) -> None:
-        """Close nothing."""
+        pass
 
 
 async def simulate() -> None:
@@ -261,7 +258,6 @@ async def fake_cluster() -> AsyncIterator[Path]:
 
 
 async def main(calls: int) -> None:
-    """Measure, and print a table."""
     given = os.environ.get(VARIABLE)
     async with nullcontext(Path(given)) if given else fake_cluster() as kubeconfig:
         times_ms = await measure_allocations(kubeconfig, calls)

@@ -35,7 +35,7 @@ from tests.bench.bare_api import CREATED, GZIP, PLAIN
 from tests.bench.cadence import play_fast, settings_of
 from tests.bench.checkouts import THIS, Checkout, Machine, add_argument, checkouts
 from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request, whole_response
-from tests.bench.pinned_process import PinnedProcess, cores
+from tests.bench.pinned_process import PinnedProcess, cores, require_two_cores
 from tests.bench.stream_matches import REGION, Site
 
 ROUNDS = 7
@@ -184,7 +184,6 @@ class Matchpod:
             return await _measure(site.service, site.port, _load(route, site.key, ()), seconds)
 
     def end(self) -> None:
-        """Stop the service and its farm."""
         self._site.end()
 
     @contextlib.contextmanager
@@ -357,15 +356,12 @@ def _speed_ratio(one: Series, subjects: Sequence[Series], route: str, name: str)
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--route", choices=ROUTES, action="append", help="measure only this; may be repeated")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("API benchmark skipped: the load generator needs its own core", file=sys.stderr)
-        return
+    require_two_cores("API benchmark", "the load generator needs its own core")
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         measured = run(Path(name), checkouts(given.against), rounds=given.rounds, routes=given.route or ROUTES)

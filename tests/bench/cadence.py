@@ -29,7 +29,7 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -46,11 +46,10 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
-from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.latency_relay import CallbackReceiver
-from tests.bench.pinned_process import cores
-from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, Way, game_settings
+from tests.bench.pinned_process import require_two_cores
+from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -66,7 +65,6 @@ LIVE_S = 300.0
 QUIET_S = 5
 KEY = b64encode(bytes(32)).decode()
 """Processes that share a database need one."""
-PLOTTED = "CPU of the service per match-hour, s"
 WATCHED = 40
 """Matches whose streams are read."""
 ENDING = 24
@@ -132,31 +130,24 @@ class Subject:
 
     async def entries(self, first: Reading, last: Reading) -> list[tuple[str, bytes]]:
         """Return kind and body of the entries that were stored between two readings."""
-        times = (int(first.at_s * 1000), int(last.at_s * 1000))
-        if self.postgres is not None:
-            return await self.postgres.entries(*times)
-        db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
-        try:
-            query = "SELECT kind, body, is_compressed FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
-            return [(kind, unpacked(*body)) for kind, *body in db.execute(query, times)]
-        finally:
-            db.close()
+        times = f"received_ms >= {int(first.at_s * 1000)} AND received_ms < {int(last.at_s * 1000)}"
+        rows = await self._rows(f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}")
+        return [(kind, unpacked(*body)) for kind, *body in rows]
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
         """Return the log posts that were stored since a time; those with a `Game Over` of some servers only."""
         names = ", ".join(f"'{one}'" for one in of)
-        columns = "SELECT server_id, received_ms, headers, body, is_compressed FROM raw_log"
-        query = f"{columns} WHERE kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= "
-        if self.postgres is not None:
-            rows = await self.postgres.fetch(f"{query}$1", first_ms)
-        else:
-            db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
-            try:
-                rows = db.execute(f"{query}?", (first_ms,)).fetchall()
-            finally:
-                db.close()
+        wanted = f"kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= {first_ms}"
+        columns = "server_id, received_ms, headers, body, is_compressed"
+        rows = await self._rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
         found = (Entry(server_id, at_ms, head, unpacked(*body)) for server_id, at_ms, head, *body in rows)
         return {one for one in found if not of or b"Game Over" in one.body}
+
+    async def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        if self.postgres is not None:
+            return await self.postgres.fetch(query)
+        with closing(sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)) as db:
+            return db.execute(query).fetchall()
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
@@ -197,15 +188,12 @@ def unpacked(body: bytes, is_compressed: int) -> bytes:
     return zlib.decompress(body) if is_compressed == 1 else body
 
 
-def settings_of(number: int) -> dict[str, object]:
+def settings_of(number: int) -> dict[str, Any]:
     """Return the settings of a match: one in ten is a deathmatch, the others are competitive with ten listed players."""
     settings = game_settings(number if number % 10 != 5 else number + 1, ROUNDS)
     if settings["matchType"] == "deathmatch":
         settings["dmRoundMinutes"] = 30
-    variables: dict[str, object] = {"sim_seed": number + 1, "sim_roster_delay": QUIET_S}
-    if "players" in settings:  # otherwise the plugin's match file lists the players
-        variables["sim_players"] = ",".join(str(int(one) - ACCOUNT_ZERO) for one in settings["players"])
-    return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
+    return with_simulator_cvars(settings, number, quiet_s=QUIET_S, scenario=None)
 
 
 async def bring_to_play(site: Site, servers: int) -> list[str]:
@@ -250,16 +238,10 @@ class Postgres:
                     ticks += sum(map(int, fields[11:13]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    async def entries(self, first_ms: int, last_ms: int) -> list[tuple[str, bytes]]:
-        """Return kind and body of the entries that were received between two times."""
-        query = "SELECT kind, body FROM raw_log WHERE received_ms >= $1 AND received_ms < $2"
-        return await self.fetch(query, first_ms, last_ms)
-
-    async def fetch(self, query: str, *values: int) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
+    async def fetch(self, query: str) -> list[tuple[Any, ...]]:
         connection = await asyncpg.connect(self.url)
         try:
-            return [tuple(row) for row in await connection.fetch(query, *values)]
+            return [tuple(row) for row in await connection.fetch(query)]
         finally:
             await connection.close()
 
@@ -351,12 +333,11 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
 
 
 def figures(subject: Subject, servers: int) -> dict[str, float]:
-    """Return the figures of a service, by name."""
     parts, answers_ms = subject.parts, sorted(subject.answers_ms)
     hours = sum(one.seconds for one in parts) / 3600 * servers
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
     return {
-        PLOTTED: cpu_s / hours,
+        "CPU of the service per match-hour, s": cpu_s / hours,
         "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
@@ -376,7 +357,7 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     }
 
 
-def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> list[Subject]:
+def measure_and_print(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> None:
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
@@ -386,41 +367,29 @@ def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, 
         f"Python {platform.python_version()}\n{machine.text()}"
     )
     print_figures(subjects, servers)
-    return subjects
 
 
 def counts(text: str) -> list[int]:
-    """Read numbers of servers."""
     return [int(one) for one in text.split(",")]
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--servers", type=counts, default=SERVERS, help="one or more numbers, such as 100,300")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
     parser.add_argument("--way", type=Way, choices=Way, default=Way.DIRECT, help="how posts reach the service")
-    parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark at real cadence skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark at real cadence", "the farm needs its own core")
     databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
     compared = [
         (f"{one.label}-{database}" if given.database == "both" else one.label, one, database == "postgres")
         for one in checkouts(given.against)
         for database in databases
     ]
-    grown = {servers: measured(given, compared, servers) for servers in given.servers}
-    if given.plot is not None:
-        lines = {
-            label: [(servers, figures(grown[servers][index], servers)[PLOTTED]) for servers in given.servers]
-            for index, (label, *_) in enumerate(compared)
-        }
-        given.plot.write_text(growth_svg(PLOTTED, lines))
-        print(f"plot written to {given.plot}")
+    for servers in given.servers:
+        measure_and_print(given, compared, servers)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 from matchpod.adapters.rcon_client import RconConsoles
 from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, checkouts, percentile
 from tests.bench.latency_relay import CallbackReceiver, Relay
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import FIRST_PLAYER, RCON_PASSWORD, START_S, Site
 
 SPEED = 10.0
@@ -64,7 +64,6 @@ class Kind:
         return f"{self.mode}{plugin}, {'shots' if self.has_shots else 'no shots'}"
 
     def settings(self, number: int) -> dict[str, Any]:
-        """Return the game settings of a match."""
         listed = [str(FIRST_PLAYER + 10 * number + seat) for seat in range(self.players)]
         variables = {"sim_scenario": "one_sided", "sim_seed": number + 1, "sim_roster_delay": QUIET_S}
         cvars = "\n".join(f"{name} {value}" for name, value in variables.items())
@@ -123,7 +122,6 @@ class Subject:
         self._relay.upstream_port = self._site.port
 
     def end(self) -> None:
-        """Stop both processes."""
         if self._site is not None:
             self._site.end()
 
@@ -217,16 +215,13 @@ def _cells(times: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--matches", type=int, default=MATCHES, help="matches of each kind per turn")
     parser.add_argument("--speed", type=float, default=SPEED, help="simulated seconds per real second")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark of callback latency skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark of callback latency", "the farm needs its own core")
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         subjects = uvloop.run(

@@ -32,12 +32,10 @@ class Checkout:
 
     @property
     def python(self) -> str:
-        """The Python of its environment."""
         return sys.executable if self.folder == THIS else str(self.folder / ".venv" / "bin" / "python")
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--against`."""
     parser.add_argument("--against", type=Path, help="folder of another checkout to compare with, with its own .venv")
 
 

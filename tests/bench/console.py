@@ -3,7 +3,7 @@
 The wall is measured in this process (see `console_wall`). For open pages, a service on one core drives matches of a farm
 of simulated servers on another; its CPU time is measured in turns without and with viewers of the same matches. Half of
 the viewers look at the wall, half at a match each. `--only wall` or `--only viewers` runs one part; `--speed 5` plays the
-matches faster than real ones; `--profile` also prints where the time with viewers goes, which costs some CPU itself.
+matches faster than real ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ if __name__ == "__main__":
 
 from tests.bench import console_wall
 from tests.bench.stream_matches import Match, Site
-from tests.bench.streams import print_profile
 
 WALL_MATCHES = 500
 MATCHES = 100
@@ -102,9 +101,9 @@ class Viewer(asyncio.Protocol):
             self._transport.abort()
 
 
-async def measure_viewers(folder: Path, speed: float, *, is_sampled: bool) -> tuple[list[Turn], list[Turn]]:
+async def measure_viewers(folder: Path, speed: float) -> tuple[list[Turn], list[Turn]]:
     """Return the turns without and with viewers."""
-    site = Site(folder, MATCHES, speed=speed, is_sampled=is_sampled)
+    site = Site(folder, MATCHES, speed=speed)
     try:
         site.begin()
         matches = [
@@ -124,8 +123,6 @@ async def measure_viewers(folder: Path, speed: float, *, is_sampled: bool) -> tu
                 raise RuntimeError(totals.failures[0])
     finally:
         site.end()
-    if is_sampled:
-        print_profile(site.samples)
     return turns[False], turns[True]
 
 
@@ -138,7 +135,6 @@ async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
 
 
 async def log_in(site: Site) -> str:
-    """Return the cookie of a new session."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{site.port}") as client:
         headers = {"Sec-Fetch-Site": "same-origin"}
         response = await client.post("/console/login", data={"key": site.key}, headers=headers)
@@ -184,7 +180,6 @@ async def measure_turn(site: Site, totals: Totals) -> Turn:
 
 
 def print_wall(figures: Sequence[console_wall.Figure]) -> None:
-    """Print the times of the wall."""
     print(f"\nconsole: the wall with {WALL_MATCHES} open matches; Python {platform.python_version()}")
     print(f"{'':56}{'median':>10}{'slowest':>10}{'size':>10}")
     for one in figures:
@@ -214,11 +209,9 @@ def _print_target(what: str, reached: float, target: float, unit: str) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("wall", "viewers"))
     parser.add_argument("--speed", type=float, default=1.0, help="of the matches that viewers look at")
-    parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -226,7 +219,7 @@ def main() -> None:
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
-            turns = uvloop.run(measure_viewers(folder / "viewers", given.speed, is_sampled=given.profile))
+            turns = uvloop.run(measure_viewers(folder / "viewers", given.speed))
             print_viewers(*turns, given.speed)
 
 

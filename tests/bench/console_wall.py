@@ -47,7 +47,6 @@ class Figure(msgspec.Struct):
 
     @property
     def median_ms(self) -> float:
-        """The median time."""
         return statistics.median(self.times_ms)
 
 

@@ -86,7 +86,6 @@ async def entries(db: Database) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
-    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--server", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
@@ -96,15 +95,15 @@ def main() -> None:
             print(json.dumps([cpu_us, entries]))
             return
         with contextlib.ExitStack() as stack:
-            compare(arguments.against, arguments.turns, stack.enter_context(running_postgres(Path(name))))
+            compare(arguments.against, stack.enter_context(running_postgres(Path(name))))
 
 
-def compare(against: Path | None, turns: int, server: str) -> None:
+def compare(against: Path | None, server: str) -> None:
     """Measure both checkouts in turns, the second one first in every other turn; print the least of each."""
     measured, machine = checkouts(against), Machine()
     for database, url in (("SQLite", ""), ("PostgreSQL", server)):
         found: dict[str, list[tuple[float, float]]] = {one.label: [] for one in measured}
-        for turn in range(turns):
+        for turn in range(TURNS):
             for one in measured[:: 1 if turn % 2 == 0 else -1]:
                 command = [one.python, str(Path(__file__).resolve()), "--server", url]
                 done = subprocess.run(command, cwd=one.folder, check=True, capture_output=True)

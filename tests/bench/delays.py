@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cs2_protocol.log_clock import parse_stamp
+from tests.bench.stream_matches import ACCOUNT_ZERO
 
 _KILL = re.compile(
     rb'^L? ?(\d\d/\d\d/\d{4} - [\d:.]+)[ :-]+"[^"]*<\[U:1:(\d+)\]><\w+>"[^"]*killed "[^"]*<\[U:1:(\d+)\]>', re.M
 )
 _OVER = re.compile(rb"^L? ?(\d\d/\d\d/\d{4} - [\d:.]+)[ :-]+Game Over", re.M)
 _ITEM = re.compile(rb"\ndata: (\{[^\n]*\"type\":\"kill\"[^\n]*\})\n\n")
-ACCOUNT_ZERO = 76561197960265728
 
 
 class Entry(NamedTuple):
@@ -53,7 +53,6 @@ class StreamWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, server_ids: Iterable[str]) -> None:
-        """Open the streams."""
         self._tasks = [asyncio.create_task(self._read(one)) for one in server_ids]
 
     def clear(self) -> None:
@@ -61,7 +60,6 @@ class StreamWatch:
         self._arrivals.clear()
 
     async def end(self) -> None:
-        """Close the streams."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -114,31 +114,33 @@ def shown(times: list[float]) -> str:
     return f"{1000 * statistics.median(times):6.2f} {1000 * cuts[98]:7.2f} {1000 * max(times):8.1f}   ({len(times)})"
 
 
-async def add_matches(service: ServeProcess, org_id: str, number: int) -> None:
+@contextlib.asynccontextmanager
+async def database(service: ServeProcess) -> AsyncIterator[SqliteDatabase]:
     db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
-    for one in range(number):
-        row = server_row(f"srv_{one}", org_id=org_id, phase=ServerPhase.RELEASED, settings=RECORDED)
-        await servers.create(db, row, idempotency=None)
-    await db.close()
+    try:
+        yield db
+    finally:
+        await db.close()
 
 
-async def organization(service: ServeProcess) -> str:
-    db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
-    ((org_id,),) = await db.read("SELECT id FROM organizations")
-    await db.close()
-    return str(org_id)
+async def add_matches(service: ServeProcess, number: int) -> None:
+    async with database(service) as db:
+        ((org_id,),) = await db.read("SELECT id FROM organizations")
+        for one in range(number):
+            row = server_row(f"srv_{one}", org_id=str(org_id), phase=ServerPhase.RELEASED, settings=RECORDED)
+            await servers.create(db, row, idempotency=None)
 
 
 async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
-    db = await SqliteDatabase.open(service.folder / "data" / "matchpod.sqlite3")
-    found = await db.read("SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id")
-    await db.close()
-    return list(found)
+    async with database(service) as db:
+        return list(
+            await db.read("SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id")
+        )
 
 
 async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:
     key = service.key
-    await add_matches(service, await organization(service), options.uploads + 1)
+    await add_matches(service, options.uploads + 1)
     main, (receiver, *_) = service.process.pid, children(service.process.pid)
     caller = Caller(service, key)
     polling = asyncio.create_task(caller.run())

@@ -149,7 +149,6 @@ def print_figures(database: str, matches: int, played: Played, sizes: Sizes) -> 
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="Measure what the database keeps of a match.")
     parser.add_argument("--matches", type=int, default=MATCHES)
     parser.add_argument("--only", choices=("sqlite", "postgresql"), help="measure only this database")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -32,6 +31,8 @@ from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 MATCHES = 500
 STEP_MS = 2_000
+HONEST_TITLES = ("", "matches", "maps of a player", "matches with a report", *(f"`{kind}`" for kind in KINDS))
+CHEATER_TITLES = ("", "matches", "cheater found", "another player reported", *(f"found as `{kind}`" for kind in KINDS))
 HONEST_SECTION, CHEATER_SECTION = "simulated matches", "simulated cheaters"
 COMMAND = ".venv/bin/python tests/bench/false_positives.py"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -71,11 +72,13 @@ class Figures(msgspec.Struct):
     reports: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, other: Figures) -> None:
-        """Add the counts of other matches."""
         self.matches += other.matches
         self.player_maps += other.player_maps
         self.accused_matches += other.accused_matches
         self.reports += other.reports
+
+    def counts(self) -> list[int]:
+        return [self.matches, self.player_maps, self.accused_matches, *(self.reports[kind] for kind in KINDS)]
 
 
 class CheaterFigures(msgspec.Struct):
@@ -88,13 +91,15 @@ class CheaterFigures(msgspec.Struct):
     kinds: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, played: PlayedMatch) -> None:
-        """Count one match."""
         cheaters = {player.person.player_id for player in played.machine.arena.players if player.person.is_cheater}
         reported = played.reader.match.detections
         self.matches += 1
         self.found += any(one.player_id in cheaters for one in reported)
         self.wrong += any(one.player_id not in cheaters for one in reported)
         self.kinds.update({one.kind for one in reported if one.player_id in cheaters})
+
+    def counts(self) -> list[int]:
+        return [self.matches, self.found, self.wrong, *(self.kinds[kind] for kind in KINDS)]
 
 
 class SteppedMatch(PlayedMatch):
@@ -109,7 +114,6 @@ class SteppedMatch(PlayedMatch):
 
 
 def play(settings: GameSettings, scenario: Scenario, seed: int) -> PlayedMatch:
-    """Simulate a whole match."""
     played = SteppedMatch(settings, scenario=scenario, seed=seed)
     if not played.play():
         raise RuntimeError(f"{settings.match_type} {scenario}, seed {seed}: the match did not end")
@@ -131,13 +135,11 @@ def games(matches: int, first_seed: int) -> Iterator[tuple[str, int]]:
         yield names[number % len(names)], first_seed + number // len(names)
 
 
-def measure(matches: int, *, first_seed: int = 1, workers: int = 1) -> dict[str, Figures]:
+def measure(matches: int, *, first_seed: int = 1) -> dict[str, Figures]:
     """Simulate this many matches; return the figures of each game."""
     figures = {name: Figures() for name in GAMES}
-    names, seeds = zip(*games(matches, first_seed), strict=True)
-    with ProcessPoolExecutor(workers) as pool:
-        for name, one in zip(names, pool.map(measure_game, names, seeds, chunksize=4), strict=True):
-            figures[name].add(one)
+    for name, seed in games(matches, first_seed):
+        figures[name].add(measure_game(name, seed))
     return figures
 
 
@@ -165,23 +167,11 @@ def _observe(events: Iterable[GameEvent]) -> Figures:
     return Figures(1, len(detectors.players), bool(found), found)
 
 
-def table(figures: dict[str, Figures]) -> list[str]:
-    """Return the figures as Markdown."""
-    titles = ("", "matches", "maps of a player", "matches with a report", *(f"`{kind}`" for kind in KINDS))
+def table(titles: Sequence[str], figures: Mapping[str, Figures | CheaterFigures]) -> list[str]:
+    """Return the figures as Markdown, with a row for each game."""
     lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
     for name, one in figures.items():
-        counts = (one.matches, one.player_maps, one.accused_matches, *(one.reports[kind] for kind in KINDS))
-        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |")
-    return lines
-
-
-def cheater_table(figures: dict[str, CheaterFigures]) -> list[str]:
-    """Return the figures of matches with a cheater as Markdown."""
-    titles = ("", "matches", "cheater found", "another player reported", *(f"found as `{kind}`" for kind in KINDS))
-    lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
-    for name, one in figures.items():
-        counts = (one.matches, one.found, one.wrong, *(one.kinds[kind] for kind in KINDS))
-        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |")
+        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in one.counts())} |")
     return lines
 
 
@@ -190,17 +180,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--matches", type=int, default=MATCHES, help="simulated matches (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first match of each game")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--cheaters", type=int, default=0, help="only play this many matches with a cheater per game")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/lab/anticheat.md")
     args = parser.parse_args(arguments)
     if args.cheaters:
         section, command = CHEATER_SECTION, f"{COMMAND} --cheaters {args.cheaters} --seed {args.seed} --write"
         seeds = range(args.seed, args.seed + args.cheaters)
-        rows = cheater_table({name: measure_cheaters(name, seeds) for name in CHEATED})
+        rows = table(CHEATER_TITLES, {name: measure_cheaters(name, seeds) for name in CHEATED})
     else:
         section, command = HONEST_SECTION, f"{COMMAND} --matches {args.matches} --seed {args.seed} --write"
-        rows = table(_measure_all(args.matches, first_seed=args.seed, workers=args.workers))
+        rows = table(HONEST_TITLES, _measure_all(args.matches, first_seed=args.seed))
     lines = [heading(command), "", *rows]
     print("\n".join(lines))
     if args.write:
@@ -208,8 +197,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _measure_all(matches: int, *, first_seed: int, workers: int) -> dict[str, Figures]:
-    figures, total = measure(matches, first_seed=first_seed, workers=workers), Figures()
+def _measure_all(matches: int, *, first_seed: int) -> dict[str, Figures]:
+    figures, total = measure(matches, first_seed=first_seed), Figures()
     for one in figures.values():
         total.add(one)
     figures["all simulated matches"] = total

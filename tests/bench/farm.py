@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from cs2_protocol.log_clock import parse_stamp
+from tests.bench.stream_matches import MeasuredProcess
 
 SERVERS = 500
 SPEED = 30
@@ -80,41 +80,17 @@ class Receiver(asyncio.Protocol):
             self._transport.write(_ANSWER)
 
 
-class FarmProcess:
-    """The farm process, on its own core if there are two."""
-
-    def __init__(self, port: int) -> None:
-        arguments = f"simulate --farm {SERVERS} -port 0 --speed {SPEED} --quiet +rcon_password bench +log on {DETAIL}"
-        command = [
-            sys.executable,
-            "-m",
-            "matchpod",
-            *arguments.split(),
-            "+logaddress_add_http",
-            f"http://127.0.0.1:{port}/",
-        ]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(self.process.pid, cores[:1])
-        if len(cores) > 1:
-            os.sched_setaffinity(0, cores[1:])
-
-    def cpu_s(self) -> float:
-        """Return the CPU time it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mb(self) -> float:
-        """Return its resident memory."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def start_farm(port: int) -> MeasuredProcess:
+    """Start the farm on its own core; its servers post to a port."""
+    arguments = f"simulate --farm {SERVERS} -port 0 --speed {SPEED} --quiet +rcon_password bench +log on {DETAIL}"
+    command = [sys.executable, "-m", "matchpod", *arguments.split()]
+    return MeasuredProcess([*command, "+logaddress_add_http", f"http://127.0.0.1:{port}/"], Path(os.devnull))
 
 
 async def measure() -> None:
-    """Run the farm and print its cost."""
     loop, counts = asyncio.get_running_loop(), Counts()
     listening = await loop.create_server(lambda: Receiver(counts), "127.0.0.1", 0, backlog=SERVERS)
-    farm = FarmProcess(listening.sockets[0].getsockname()[1])
+    farm = start_farm(listening.sockets[0].getsockname()[1])
     try:
         await asyncio.sleep(SETTLE_S)
         begin_s, cpu_s, before = loop.time(), farm.cpu_s(), counts.seconds()
@@ -134,13 +110,11 @@ async def measure() -> None:
         print(f"{'MB per second':40}{(counts.size - size) / real_s / 1e6:>12.1f}")
         print(f"{'memory per server':40}{farm.resident_mb() / SERVERS * 1000:>10,.0f} KB")
     finally:
-        farm.process.terminate()
-        farm.process.wait()
+        farm.end()
         listening.close()
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     asyncio.run(measure())
 
 

@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts, percentile
 from tests.bench.http_load import Load, run_load, send_request
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 from tests.bench.stream_readers import ReaderGroup, StreamReader
 
@@ -177,7 +177,6 @@ class Caller:
         }
 
     async def measure(self, seconds: float) -> Latencies:
-        """Return the latencies."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         took: Latencies = {name: [] for name in self._requests}
         end_s = perf_counter() + seconds
@@ -300,9 +299,7 @@ def main() -> None:
         kind, port, key, server_id = given.flood
         uvloop.run(flood(kind, int(port), key, server_id))
         return
-    if len(cores()) < 2:
-        print("flood benchmark skipped: the flood needs its own core", file=sys.stderr)
-        return
+    require_two_cores("flood benchmark", "the flood needs its own core")
     machine, is_reached = Machine(), True
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         for checkout in checkouts(given.against):

@@ -12,11 +12,11 @@ import contextlib
 import os
 import platform
 import random
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median, quantiles
 from time import perf_counter
 
 import uvloop
@@ -121,19 +121,13 @@ def print_figures(database: str, figures: dict[int, Times]) -> None:
         f"\n{f'{database}, ms: p50 and p95':40}{heads}{'most / least':>15}   target <= {TARGET_RATIO:g}x, < {TARGET_MS:g} ms"
     )
     for name in figures[first]:
-        columns = "".join(f"{_p50(times[name]):>10.2f}{_p95(times[name]):>8.2f}" for times in figures.values())
-        p50_ms = _p50(figures[last][name])
-        ratio = p50_ms / _p50(figures[first][name])
+        columns = "".join(
+            f"{median(times[name]):>10.2f}{quantiles(times[name], n=20)[-1]:>8.2f}" for times in figures.values()
+        )
+        p50_ms = median(figures[last][name])
+        ratio = p50_ms / median(figures[first][name])
         is_reached = ratio <= TARGET_RATIO and p50_ms < TARGET_MS
         print(f"{name:40}{columns}{ratio:>14.2f}x   {'reached' if is_reached else 'missed'}")
-
-
-def _p50(times: list[float]) -> float:
-    return statistics.median(times)
-
-
-def _p95(times: list[float]) -> float:
-    return statistics.quantiles(times, n=20)[-1]
 
 
 def run(database: str, stages: list[int], home_of: Callable[[str], Home]) -> None:
@@ -148,7 +142,6 @@ def run(database: str, stages: list[int], home_of: Callable[[str], Home]) -> Non
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="Measure reads of the history.")
     parser.add_argument(
         "--maps", default=STAGES, help=f"numbers of maps, ascending multiples of {MAPS_PER_GROUP} (default {STAGES})"

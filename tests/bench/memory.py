@@ -25,7 +25,7 @@ if __name__ == "__main__":
 
 from matchpod.app.garbage import COLLECT_S
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 
 MATCHES = 700
@@ -49,8 +49,8 @@ class Memory(NamedTuple):
     after_s: float
 
 
-async def play(site: Site, *, matches: int, at_once: int, step: int) -> list[Memory]:
-    """Play matches to their end; return the memory before the first, and whenever `step` more have ended."""
+async def play(site: Site, *, matches: int) -> list[Memory]:
+    """Play matches to their end; return the memory before the first, and whenever some more have ended."""
     began_s = time.monotonic()
     ended = 0
 
@@ -66,12 +66,12 @@ async def play(site: Site, *, matches: int, at_once: int, step: int) -> list[Mem
         for number in numbers:
             await _play_one(site, number)
             ended += 1
-            if ended % step == 0:
+            if ended % STEP == 0:
                 found.append(read())
                 print_memory(found[-1])
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
+        for _ in range(AT_ONCE):
             group.create_task(play_some(numbers))
     return found
 
@@ -87,11 +87,11 @@ async def _play_one(site: Site, number: int) -> None:
 
 async def measure(folder: Path, checkout: Checkout, given: argparse.Namespace) -> None:
     """Play matches with the service of a checkout, and print its memory."""
-    site = Site(folder, given.at_once, speed=given.speed, checkout=checkout)
+    site = Site(folder, AT_ONCE, speed=SPEED, checkout=checkout)
     try:
         site.begin()
         print(f"{checkout.label:>12}{'ended':>8}{'resident, MB':>16}{'anonymous, MB':>16}{'after, s':>12}")
-        first, *_, last = await play(site, matches=given.matches, at_once=given.at_once, step=given.step)
+        first, *_, last = await play(site, matches=given.matches)
         finished = (await site.get("/api/v1/cs2/matches?status=finished&pageSize=1"))["total"]
         print(f"{'':12}{finished} maps finished; waiting {COLLECT_S:.0f} s for the garbage collection")
         await asyncio.sleep(COLLECT_S + 10)
@@ -103,7 +103,6 @@ async def measure(folder: Path, checkout: Checkout, given: argparse.Namespace) -
 
 
 def print_memory(memory: Memory) -> None:
-    """Print a row of the table."""
     print(
         f"{'':12}{memory.ended:>8}{memory.resident_mb:>16.1f}{memory.anonymous_mb:>16.1f}{memory.after_s:>12.0f}",
         flush=True,
@@ -111,22 +110,16 @@ def print_memory(memory: Memory) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--matches", type=int, default=MATCHES)
-    parser.add_argument("--at-once", type=int, default=AT_ONCE)
-    parser.add_argument("--step", type=int, default=STEP)
-    parser.add_argument("--speed", type=float, default=SPEED)
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark of memory skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark of memory", "the farm needs its own core")
     for checkout in checkouts(given.against):
         machine = Machine()
         print(
             f"\nmemory of ended matches: one service on SQLite, {given.matches} matches of at most {ROUNDS} rounds, "
-            f"{given.at_once} at once, {given.speed:g} times speed; Python {platform.python_version()}"
+            f"{AT_ONCE} at once, {SPEED:g} times speed; Python {platform.python_version()}"
         )
         with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
             uvloop.run(measure(Path(name), checkout, given))

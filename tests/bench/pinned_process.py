@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,8 +33,14 @@ def cores() -> tuple[int, ...]:
     return _ALL_CORES
 
 
+def require_two_cores(benchmark: str, why: str) -> None:
+    """End this process, and say why, if there is only one core."""
+    if len(_ALL_CORES) < 2:
+        print(f"{benchmark} skipped: {why}", file=sys.stderr)
+        sys.exit()
+
+
 def free_port() -> int:
-    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -71,7 +78,6 @@ class PinnedProcess:
             os.sched_setaffinity(0, _ALL_CORES[1:] or _ALL_CORES)
 
     def output(self) -> str:
-        """Return its output so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, pattern: str, timeout_s: float) -> str:

@@ -56,14 +56,12 @@ class Worker:
         self.line_count = int(self._read())
 
     def run(self, name: str) -> None:
-        """Measure one run of a subject."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
         self.times[name].append(json.loads(self._read()))
 
     def end(self) -> None:
-        """Stop the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -86,7 +84,6 @@ def print_figures(before: Worker, after: Worker) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     from tests.bench.checkouts import Machine, add_argument, checkouts  # not in an older checkout
     from tests.bench.pinned_process import cores
     from tests.bench.workload import real_log

@@ -87,7 +87,6 @@ class Figures:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
         return len(self._times[DECODE])
 
     @property
@@ -96,7 +95,6 @@ class Figures:
         return max(statistics.median(times) / min(times) - 1 for times in self._times.values())
 
     def lines_per_s(self, name: str) -> float:
-        """Return the speed of the best run."""
         return self._line_count / min(self._times[name])
 
     def time_ratio(self, name: str, other: str) -> float:
@@ -106,7 +104,6 @@ class Figures:
 
 
 def print_speeds(figures: Figures, names: Iterable[str]) -> None:
-    """Print the table of speeds."""
     print(f"\n{'':48}{'lines/s':>10}{'us/line':>9}{'time, decode = 1':>18}")
     for name in names:
         speed = figures.lines_per_s(name)
@@ -125,7 +122,6 @@ def print_stages(figures: Figures, names: Sequence[str]) -> None:
 
 
 def print_targets(figures: Figures) -> None:
-    """Print the targets and whether they were reached."""
     print()
     for name in (FOLD_POSTS, FOLD_BUSY, FOLD_FILE):
         speed = figures.lines_per_s(name)
@@ -144,7 +140,6 @@ def _fold_posts(reader: MatchReader, posts: list[LogPost]) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     workload = load_workload()
     speeds, parts = subjects(workload), stages(workload)
     figures = Figures(measure(speeds | parts, BUDGET_S), len(workload.lines))

@@ -23,7 +23,7 @@ from matchpod.service.identity.identifiers import map_id
 from tests.bench.checkouts import THIS, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
-from tests.bench.watched_service import PUBLICATIONS, SAMPLES
+from tests.bench.watched_service import PUBLICATIONS
 from tests.first_key import first_key
 
 START_S = 60.0
@@ -70,7 +70,6 @@ class MeasuredProcess(PinnedProcess):
     """A process whose memory and CPU times are measured."""
 
     def resident_mb(self) -> float:
-        """Return its resident memory."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -88,7 +87,6 @@ class MeasuredProcess(PinnedProcess):
         return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[1]) / 1e9
 
     def kernel_cpu_s(self) -> float:
-        """Return its CPU time in the kernel."""
         return self._times()[1]
 
     def written_mb(self) -> float:
@@ -151,20 +149,15 @@ def game_settings(number: int, rounds: int) -> dict[str, Any]:
     return settings
 
 
-def with_simulator_cvars(settings: dict[str, Any], number: int, *, quiet_s: int) -> dict[str, Any]:
+def with_simulator_cvars(
+    settings: dict[str, Any], number: int, *, quiet_s: int, scenario: str | None = "one_sided"
+) -> dict[str, Any]:
     """Return the settings with the simulator's variables: scenario, seed, and which players connect when."""
-    variables = {"sim_scenario": "one_sided", "sim_seed": number + 1, "sim_roster_delay": quiet_s}
+    variables: dict[str, object] = {} if scenario is None else {"sim_scenario": scenario}
+    variables |= {"sim_seed": number + 1, "sim_roster_delay": quiet_s}
     if "players" in settings:  # otherwise the plugin's match file lists the players
         variables["sim_players"] = ",".join(str(int(one) - ACCOUNT_ZERO) for one in settings["players"])
     return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
-
-
-def ended_streams(metrics: bytes) -> dict[str, int]:
-    """Return the number of ended streams by reason, from the metrics of a service."""
-    ended: dict[str, int] = {}
-    for why, count in _ENDED_STREAMS.findall(metrics.decode()):
-        ended[why] = ended.get(why, 0) + int(count)
-    return ended
 
 
 def _farm_sizes(servers: int) -> list[int]:
@@ -184,7 +177,6 @@ class Site:
         servers: int,
         *,
         speed: float,
-        is_sampled: bool = False,
         checkout: Checkout | None = None,
         environment: Mapping[str, str] | None = None,
         way: Way = Way.DIRECT,
@@ -204,12 +196,9 @@ class Site:
         self.relay: MeasuredProcess | None = None
         self._nginx_port: int | None = None
         self.publications = folder / "publications.txt"
-        self.samples = folder / "samples.txt"
         try:
             self._write_region(folder, servers, speed)
             settings = {"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", PUBLICATIONS: str(self.publications)}
-            if is_sampled:
-                settings[SAMPLES] = str(self.samples)
             # Run as a module, so that `tests` is importable from the checkout.
             program = [sys.executable, "-m", "tests.bench.watched_service"]
             if way is Way.SEGMENTS:
@@ -239,7 +228,6 @@ class Site:
             self.relay = self._start_nginx(self._nginx_port)
 
     def end(self) -> None:
-        """Stop both processes."""
         self.service.end()
         self._end_farms()
 
@@ -291,7 +279,6 @@ class Site:
         return created
 
     async def get(self, path: str) -> Any:
-        """Return the JSON at a path."""
         return json.loads(await self._request(f"GET {path}", b"200"))
 
     async def open_maps(self) -> int:
@@ -300,7 +287,6 @@ class Site:
         return sum(int(page["total"]) for page in pages)
 
     async def wait_until_running(self, matches: Sequence[Match]) -> None:
-        """Wait until all matches are running."""
         async with asyncio.timeout(START_S):
             for match in matches:
                 await self.running_server(match.server_id)
@@ -324,8 +310,11 @@ class Site:
                 return items
 
     async def ended_streams(self) -> dict[str, int]:
-        """Return the number of ended streams, by reason."""
-        return ended_streams(await self._request("GET /metrics", b"200"))
+        """Return the number of ended streams by reason, from the metrics of the service."""
+        ended: dict[str, int] = {}
+        for why, count in _ENDED_STREAMS.findall((await self._request("GET /metrics", b"200")).decode()):
+            ended[why] = ended.get(why, 0) + int(count)
+        return ended
 
     async def _request(self, line: str, status: bytes, body: bytes = b"") -> bytes:
         head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.key}\r\n"

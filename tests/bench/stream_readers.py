@@ -41,7 +41,6 @@ class Received:
         """Three numbers per arrival: its time, the number of events received until then, and when the connection opened."""
 
     def add(self, item: bytes) -> None:
-        """Add the next item."""
         self.count += 1
         self.sum = crc32(item, self.sum)
 
@@ -238,7 +237,6 @@ class StalledClient:
         self._socket.sendall(stream_request(path, group.key))
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
 

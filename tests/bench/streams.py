@@ -2,7 +2,7 @@
 
 `make bench` plays 20 matches, `--full` 100, both with a thousand readers. The same matches (same seeds) are played
 twice, without and with readers: the difference is the cost of the readers. The service has one core, readers and
-game servers another. `--profile` also shows where the time of the service goes, in a third run.
+game servers another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import platform
 import random
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.pinned_process import cores
+from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_checks import Delays, differences, max_concurrent, read_publications
 from tests.bench.stream_matches import Match, Site
 from tests.bench.stream_readers import ReaderGroup, StalledClient, StreamReader
@@ -44,11 +43,6 @@ LAST_S = 30.0
 POLL_S = 2.0
 STALL_AFTER = 300
 """Events, about 130 KB, after which clients that never read connect to a match."""
-TOP = 25
-"""Lines of a printed profile."""
-OUTER_SHARE = 0.9
-"""Functions in more than this share of the samples are the outer frames of the event loop."""
-SENDING = "event_streams.send_stream"
 
 
 @dataclass(frozen=True)
@@ -96,10 +90,10 @@ class Run:
 # --- a run --------------------------------------------------------------------------------------------------------
 
 
-async def run(folder: Path, size: Size, *, has_readers: bool, is_sampled: bool = False) -> Run:
+async def run(folder: Path, size: Size, *, has_readers: bool) -> Run:
     """Play all matches to their end, and compare what readers received with what can be polled."""
     folder.mkdir()
-    site = Site(folder, size.matches, speed=size.speed, is_sampled=is_sampled)
+    site = Site(folder, size.matches, speed=size.speed)
     try:
         site.begin()
         matches = [
@@ -129,8 +123,6 @@ async def run(folder: Path, size: Size, *, has_readers: bool, is_sampled: bool =
     if measured.concurrent < size.matches:
         measured.faults.append(f"at most {measured.concurrent} matches were live at the same time")
     measured.delays = Delays.of(readers, published)
-    if is_sampled:
-        print_profile(site.samples)
     return measured
 
 
@@ -269,47 +261,17 @@ def print_costs(size: Size, without: Run, with_readers: Run) -> None:
         print(f"{name:44}{value:>26}")
 
 
-def print_profile(samples: Path) -> None:
-    """Print the functions with most samples including callees, and those with most own samples below SENDING."""
-    cumulative: Counter[str] = Counter()
-    own: Counter[str] = Counter()
-    total = sending = 0
-    for line in samples.read_text().splitlines():
-        stack, _, text = line.rpartition(" ")
-        names, count = stack.split(";"), int(text)
-        total += count
-        for name in set(names):
-            cumulative[name] += count
-        if SENDING in names:
-            sending += count
-            own[names[-1]] += count
-    outer = [name for name, count in cumulative.items() if count > OUTER_SHARE * total]
-    for name in outer:
-        del cumulative[name]
-    for title, counted, whole in (("including callees", cumulative, total), (f"below {SENDING}", own, sending)):
-        print(f"\nprofile: share of {whole:,} samples {title}")
-        for name, count in counted.most_common(TOP):
-            print(f"{count / whole:>7.1%}  {name}")
-
-
 def main() -> None:
     """Run the benchmark and print the results; exit 1 if there are faults, such as a missing event."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="a thousand readers of a hundred matches")
-    parser.add_argument("--profile", action="store_true", help="add a third run with a profile of the service")
-    parser.add_argument("--speed", type=float, help="simulated seconds per real second")
     arguments = parser.parse_args()
-    if len(cores()) < 2:
-        print("stream benchmark skipped: the readers need their own core", file=sys.stderr)
-        return
-    preset = FULL if arguments.full else QUICK
-    size = Size(**{**vars(preset), "speed": arguments.speed or preset.speed})
+    require_two_cores("stream benchmark", "the readers need their own core")
+    size = FULL if arguments.full else QUICK
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         without = uvloop.run(run(Path(name) / "without", size, has_readers=False))
         with_readers = uvloop.run(run(Path(name) / "with", size, has_readers=True))
         print_figures(size, without, with_readers)
-        if arguments.profile:
-            uvloop.run(run(Path(name) / "profile", size, has_readers=True, is_sampled=True))
     faults = [*without.faults, *with_readers.faults]
     print(f"streams ended: {with_readers.ended}")
     print(f"faults, such as a reader that did not receive what was polled: {len(faults)}")

@@ -29,7 +29,7 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.cadence import bring_to_play, settings_of
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
-from tests.bench.pinned_process import NO_LIMITS, cores
+from tests.bench.pinned_process import NO_LIMITS, require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, MeasuredProcess, Site
 
 MATCHES = 12
@@ -144,15 +144,12 @@ def print_restart(label: str, stop: signal.Signals, found: Restart) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--servers", type=int, default=SERVERS)
     parser.add_argument("--only", choices=("starts", "kill", "stop"), help="measure only one of the three")
     given = parser.parse_args()
-    if len(cores()) < 2:
-        print("benchmark of waiting skipped: the farm needs its own core", file=sys.stderr)
-        return
+    require_two_cores("benchmark of waiting", "the farm needs its own core")
     print(f"\nwaiting: one service on SQLite; Python {platform.python_version()}")
     for checkout in checkouts(given.against):
         machine = Machine()

@@ -52,6 +52,7 @@ from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
 from matchpod.storage.webhook_deliveries import DeliveryRow
+from tests.chaos.http_messages import read_request
 from tests.migrated import create_migrated
 from tests.server_rows import server_row
 from tests.vaults import VAULT
@@ -96,7 +97,6 @@ class Receiver:
     def __init__(self, behavior: Behavior) -> None:
         self.behavior = behavior
         self.arrivals: list[Arrival] = []
-        self.requests = 0
         self._random = random.Random(behavior.name)
         self.url = ""
 
@@ -111,10 +111,9 @@ class Receiver:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            fields = dict(line.split(": ", 1) for line in head.splitlines()[1:] if line)
-            body = json.loads(await reader.readexactly(int(fields["content-length"])))
-            self.requests += 1
+            request = await read_request(reader)
+            if request is None:
+                return
             chance = self._random.random()
             if self.behavior is Behavior.HANGS and chance < 0.25:
                 await reader.read()
@@ -123,8 +122,8 @@ class Receiver:
                 await asyncio.sleep(SLOW_S)
             is_good = self.behavior is not Behavior.FAILS or chance < 0.5
             if is_good:
-                server_id = str(body.get("serverId"))
-                self.arrivals.append(Arrival(monotonic(), fields["webhook-id"], body.get("sequence", 0), server_id))
+                body, delivery = json.loads(request.body), request.headers["webhook-id"]
+                self.arrivals.append(Arrival(monotonic(), delivery, body.get("sequence", 0), str(body.get("serverId"))))
             writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % (200 if is_good else 500))
             await writer.drain()
         except (OSError, EOFError):

@@ -28,6 +28,9 @@ SET_VISIBLE = """(state) => {
 }"""
 """Hides or shows a page, as the browser does with tabs in the background."""
 
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
 _REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violated: ${event.violatedDirective} by ${event.blockedURI} ${event.sourceFile}`));
@@ -105,3 +108,9 @@ def overflow(page: Page) -> int:
     """Return by how many pixels the page is wider than its window."""
     width: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return width
+
+
+def check(page: Page) -> None:
+    """Fail if a page has an accessibility fault or is wider than its window."""
+    assert axe_findings(page) == []
+    assert overflow(page) <= 0

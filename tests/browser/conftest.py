@@ -36,7 +36,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService
 
 @pytest.fixture(scope="session")
 def keys(service: ConsoleService) -> Mapping[str, str]:
-    """A key of each person."""
     return {
         OWNER: service.running.key,
         MEMBER: service.new_key(Role.MEMBER, scopes=(Scope.SERVERS_READ,)).text,

@@ -80,7 +80,6 @@ class ConsoleService:
 
     @property
     def url(self) -> str:
-        """The URL of the service."""
         return self.running.url
 
     # --- people ---------------------------------------------------------------------------------------------------
@@ -113,8 +112,6 @@ class ConsoleService:
         return self.with_resources(create)
 
     def revoke(self, key: NewKey) -> None:
-        """Revoke a key."""
-
         async def revoke(resources: Resources) -> None:
             await _access(resources).revoke_key(key.view.id)
 

@@ -30,7 +30,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import chromium
 from tests.browser.chromium import SET_VISIBLE, Faults
@@ -75,11 +75,9 @@ class MatchDay:
 
     @property
     def running(self) -> RunningService:
-        """The service."""
         return self.service.running
 
     def create_matches(self) -> None:
-        """Create all matches, as a platform does."""
         lost_url = self.receiver.configure(LOST_PATH, "fail", "fail", "accept")
         self.began_s = time.monotonic()
         for number in self.numbers:
@@ -124,7 +122,6 @@ class MatchDay:
         raise AssertionError(f"no player is connected in match {number}")
 
     def crash(self, number: int) -> None:
-        """Kill the game server of a match."""
         (game,) = self.running.server_processes(self.servers[number])
         game.signal(signal.SIGKILL)
 
@@ -218,7 +215,6 @@ def report(line: str) -> None:
 
 
 def play(day: MatchDay, person: Person) -> None:
-    """Follow the script."""
     person.sit_down()
     day.wait_until_live()
     person.take_picture(person.wall, "all live")
@@ -278,13 +274,12 @@ def solve_lost_callback(day: MatchDay, person: Person) -> None:
     person.wall.goto("/console")
 
 
-def run(folder: Path, *, speed: float, pictures: Path | None) -> list[str]:
+def run(folder: Path, browser: Browser, *, speed: float, pictures: Path | None) -> list[str]:
     """Play the day; return what was wrong."""
     with ExitStack() as stack:
         day = MatchDay(folder, speed=speed)
         stack.enter_context(day.running)
         stack.enter_context(day.receiver)
-        browser = stack.enter_context(chromium.launched())
         context = browser.new_context(base_url=day.service.url, viewport={"width": 1920, "height": 1080})
         context.set_default_timeout(chromium.TIMEOUT_MS + 400_000 / speed)
         expect.set_options(timeout=chromium.TIMEOUT_MS + 400_000 / speed)
@@ -299,15 +294,17 @@ def run(folder: Path, *, speed: float, pictures: Path | None) -> list[str]:
 
 
 def main() -> int:
-    """Play the day."""
     parser = argparse.ArgumentParser(prog="python -m tests.browser.match_day", description=__doc__)
     parser.add_argument("--speed", type=float, default=1, help="of the games, 1 to 40; default: 1")
     parser.add_argument("--pictures", type=Path, help="a folder for pictures of the pages")
     args = parser.parse_args()
     if args.pictures is not None:
         args.pictures.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="matchpod-match-day-", dir="/var/tmp") as folder:
-        wrong = run(Path(folder), speed=args.speed, pictures=args.pictures)
+    with (
+        tempfile.TemporaryDirectory(prefix="matchpod-match-day-", dir="/var/tmp") as folder,
+        chromium.launched() as browser,
+    ):
+        wrong = run(Path(folder), browser, speed=args.speed, pictures=args.pictures)
     report("\n".join(wrong) or "Every incident was found in time and solved.")
     return 1 if wrong else 0
 

@@ -48,7 +48,6 @@ class CuttableProxy:
             self._is_cut = self._is_stalled = False
 
     def close(self) -> None:
-        """Stop listening."""
         self.cut()
         for one in tuple(self._dead):
             _shut(one)

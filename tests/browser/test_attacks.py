@@ -40,11 +40,9 @@ class Attacker:
         self._thread.start()
 
     def url(self, host: str) -> str:
-        """Return the address of the page."""
         return f"http://{host}:{self._server.server_port}/"
 
     def close(self) -> None:
-        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -56,7 +54,6 @@ EACH_SITE = pytest.mark.parametrize("host", [SAME_SITE, pytest.param(CROSS_SITE,
 
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
-    """Serve the page of another site."""
     created = Attacker()
     yield created
     created.close()

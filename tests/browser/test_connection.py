@@ -12,8 +12,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from matchpod.service.identity.principals import NewKey, Role
+from tests.browser.chromium import SET_VISIBLE
 from tests.browser.conftest import Pages, path_of
-from tests.browser.console_service import ConsoleService, lines_of_chat
+from tests.browser.console_service import ConsoleService
 from tests.browser.proxy import CuttableProxy
 from tests.browser.test_sessions import enter_key
 from tests.browser.test_tabs import WITHOUT_SHARED_WORKER
@@ -196,10 +197,7 @@ def test_secret_that_is_shown_once_stays_after_the_session_ended(pages: Pages, k
 def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service: ConsoleService, key: NewKey) -> None:
     page = log_in(pages, key, "/console")
     other = pages.open_tab(page, "/console/matches")
-    hide = "(state) => Object.defineProperty(document, 'visibilityState', {value: state, configurable: true})"
-    changed = "document.dispatchEvent(new Event('visibilitychange'))"
-    other.evaluate(hide, "hidden")
-    other.evaluate(changed)
+    other.evaluate(SET_VISIBLE, "hidden")
     mark(other)
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_text("You are logged out.")).to_be_visible()
@@ -207,26 +205,6 @@ def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service:
     enter_key(page, service.new_key(org="yet another").text)
     page.wait_for_url("**/console")
     assert is_marked(other)
-    other.evaluate(hide, "visible")
-    other.evaluate(changed)
+    other.evaluate(SET_VISIBLE, "visible")
     expect(other.locator(".role")).to_contain_text("yet another")
     assert path_of(other) == "/console/matches"
-
-
-def test_focus_and_selection_stay_and_new_attention_is_announced(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open()
-    server_id = service.hostile[1]
-    card = page.locator(f"#card-{server_id}")
-    expect(card).not_to_contain_text("asked for an admin")
-    card.get_by_role("link").first.focus()
-    page.evaluate("(id) => getSelection().selectAllChildren(document.querySelector(`#card-${id} small`))", server_id)
-    selected = page.evaluate("getSelection().toString()")
-    service.running.wait_for_status(server_id, "running")
-    service.post_log(server_id, *lines_of_chat("!admin"))
-    expect(card).to_contain_text("asked for an admin")
-    expect(page.locator("#announcement")).to_contain_text("attention")
-    other_id = service.create_open_match("while something is selected")
-    expect(page.locator(f"#card-{other_id}")).to_be_visible()
-    assert page.evaluate("document.activeElement.closest('[data-text]').id") == f"card-{server_id}"
-    assert page.evaluate("getSelection().toString()") == selected != ""
-    service.running.cancel(other_id)

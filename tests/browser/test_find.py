@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import expect
 
 from tests.browser import chromium
+from tests.browser.chromium import DESK, PHONE
 from tests.browser.conftest import Pages, path_of
 from tests.browser.console_service import PATIENT, ConsoleService
-from tests.browser.test_pages import DESK, PHONE
 from tests.e2e.service.running_service import players, wait_until
 
 ZONE = "America/New_York"
@@ -90,8 +90,7 @@ def test_sheet_shows_its_faults_then_creates_all_and_a_selection_is_canceled(
         expect(page.get_by_role("alert")).to_contain_text("Nothing was created.")
         expect(page.locator(".wrong-row")).to_have_count(1)
         expect(page.locator("#row-5")).to_contain_text("<b>x")
-        assert chromium.axe_findings(page) == []
-        assert chromium.overflow(page) <= 0
+        chromium.check(page)
     page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_label("Matches", exact=True).fill("\n".join([headings, *rows]))
     page.get_by_role("button", name="Check the sheet").click()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
-from tests.browser import chromium, match_day
+from tests.browser import match_day
 
 
 @pytest.mark.soak
-def test_every_incident_of_a_match_day_is_found_and_solved_in_the_browser(tmp_path: Path) -> None:
-    if chromium.executable() is None:
-        pytest.skip(chromium.MISSING)
-    assert match_day.run(tmp_path, speed=5, pictures=None) == []
+def test_every_incident_of_a_match_day_is_found_and_solved_in_the_browser(tmp_path: Path, browser: Browser) -> None:
+    assert match_day.run(tmp_path, browser, speed=5, pictures=None) == []

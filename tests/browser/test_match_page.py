@@ -10,12 +10,11 @@ import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.browser import chromium
+from tests.browser.chromium import DESK, PHONE
 from tests.browser.conftest import MEMBER, OWNER, Pages
 from tests.browser.console_service import FAST, ConsoleService
 from tests.e2e.service.running_service import cvars, players
 
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
 NAMES = "W" * 32, "Northern Lights Academy Red Squa"
 """As long as a name may be: one word that is wider than a phone, and several words. The first one wins the first round."""
 PASSWORD = "join-4711"
@@ -78,7 +77,7 @@ def scroll_down(page: Page) -> None:
 
 
 def test_score_connect_line_and_actions_are_on_the_first_screen_and_stay(pages: Pages, live_id: str) -> None:
-    page = open_live(pages, live_id, DESKTOP)
+    page = open_live(pages, live_id, DESK)
     expect(page.locator("#actions .connect code")).to_contain_text(f"; password {PASSWORD}")
     parts = [
         page.locator(one) for one in ("#heading .score", "#heading .phase", "#actions .connect", "#actions .actions")
@@ -88,8 +87,8 @@ def test_score_connect_line_and_actions_are_on_the_first_screen_and_stay(pages: 
             scroll_down(page)
         for part in parts:
             assert box_of(part)["y"] >= 0
-            assert bottom_of(part) <= DESKTOP["height"]
-    assert box_of(page.locator(".match-head"))["height"] < DESKTOP["height"] / 3
+            assert bottom_of(part) <= DESK["height"]
+    assert box_of(page.locator(".match-head"))["height"] < DESK["height"] / 3
     page.locator("#feed-title").evaluate("element => element.scrollIntoView()")
     assert box_of(page.locator("#feed-title"))["y"] >= bottom_of(page.locator(".match-head"))
 
@@ -118,7 +117,7 @@ def test_phone_shows_the_score_and_whole_names_and_nothing_is_wider(pages: Pages
 def test_confirmation_is_accessible_names_the_teams_and_is_closed_with_escape(
     pages: Pages, live_id: str, scheme: str
 ) -> None:
-    page = open_live(pages, live_id, DESKTOP, bypass_csp=True, color_scheme=scheme)
+    page = open_live(pages, live_id, DESK, bypass_csp=True, color_scheme=scheme)
     summary = page.locator("summary", has_text="Cancel the match")
     button = page.get_by_role("button", name="Cancel the match")
     summary.focus()
@@ -140,7 +139,7 @@ def test_confirmation_is_accessible_names_the_teams_and_is_closed_with_escape(
 
 
 def test_form_of_an_action_keeps_what_was_typed_while_the_page_changes(pages: Pages, live_id: str) -> None:
-    page = open_live(pages, live_id, DESKTOP, bypass_csp=True)
+    page = open_live(pages, live_id, DESK, bypass_csp=True)
     page.locator("#act-restore > summary").click()
     rounds = page.locator("#act-restore-round")
     rounds.select_option("1")
@@ -158,7 +157,7 @@ def test_form_of_an_action_keeps_what_was_typed_while_the_page_changes(pages: Pa
 
 
 def test_requested_action_is_listed_and_followed(pages: Pages, live_id: str) -> None:
-    watching = open_live(pages, live_id, DESKTOP, MEMBER, bypass_csp=True)
+    watching = open_live(pages, live_id, DESK, MEMBER, bypass_csp=True)
     page = open_live(pages, live_id, PHONE)
     page.locator("#act-say > summary").click()
     assert chromium.overflow(page) <= 0
@@ -193,7 +192,7 @@ def test_row_of_a_player_opens_the_form_of_an_action_for_them(pages: Pages, live
 
 
 def test_answer_in_the_chat_is_there_once_the_server_has_confirmed_it(pages: Pages, live_id: str) -> None:
-    page = open_live(pages, live_id, DESKTOP, bypass_csp=True)
+    page = open_live(pages, live_id, DESK, bypass_csp=True)
     field = page.get_by_label("Text for all players")
     field.fill("We look into it")
     page.locator("#feed .kill").first.wait_for()
@@ -214,8 +213,7 @@ def test_stored_demo_has_its_state_its_size_and_a_link_that_downloads_it(pages: 
     expect(line.locator(".chip")).to_have_text("available")
     expect(line).to_contain_text("2.0 kB")
     expect(line.locator("bdi")).to_have_text(DEMO_NAME)
-    assert chromium.overflow(page) <= 0
-    assert chromium.axe_findings(page) == []
+    chromium.check(page)
     with page.expect_download() as downloaded:
         line.get_by_role("link").click()
     assert downloaded.value.path().read_bytes() == DEMO
@@ -236,8 +234,7 @@ def test_maps_of_a_series_are_tabs_while_it_runs_and_after_it(pages: Pages, serv
     expect(page.get_by_role("heading", name="Map 1: de_mirage")).to_be_visible()
     expect(tabs.locator("[aria-current]")).to_contain_text("de_mirage")
     expect(page.locator(".board")).to_have_count(1)
-    assert chromium.axe_findings(page) == []
-    assert chromium.overflow(page) <= 0
+    chromium.check(page)
     page.locator("#ended a, #order summary.button").first.wait_for(timeout=240_000)
     expect(page.locator("#heading .phase")).to_contain_text(" won")
     expect(page.locator("#heading .chip", has_text="winner")).to_be_visible()
@@ -247,7 +244,7 @@ def test_maps_of_a_series_are_tabs_while_it_runs_and_after_it(pages: Pages, serv
 
 @pytest.mark.soak
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.mark.parametrize("size", [DESK, PHONE])
 def test_forms_of_actions_are_accessible(
     pages: Pages, service: ConsoleService, scheme: str, size: dict[str, int]
 ) -> None:
@@ -257,13 +254,11 @@ def test_forms_of_actions_are_accessible(
     opened = "all => all.forEach((one) => { one.name = ''; one.open = true; })"
     page.locator("#act > .actions > details").evaluate_all(opened)
     page.locator("#act-kick-steamId").select_option("other")
-    assert chromium.axe_findings(page) == []
-    assert chromium.overflow(page) <= 0
+    chromium.check(page)
     page.locator("#act-replacePlayer-in").fill("W" * 40)
     page.locator("#act-replacePlayer").get_by_role("button", name="Replace a player").evaluate("one => one.click()")
     page.wait_for_selector("#faults")
-    assert chromium.axe_findings(page) == []
-    assert chromium.overflow(page) <= 0
+    chromium.check(page)
 
 
 @pytest.mark.soak

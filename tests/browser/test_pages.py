@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import addresses, chromium
+from tests.browser.chromium import DESK, PHONE
 from tests.browser.conftest import OWNER, Pages
 from tests.browser.console_service import ConsoleService
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 PARTS = (".brand", "header nav", ".who", "#cards")
 """Parts of the wall, in the order of the keyboard."""
 

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import chromium
+from tests.browser.chromium import DESK, PHONE
 from tests.browser.conftest import Pages
 from tests.browser.console_service import ConsoleService
-from tests.browser.test_pages import DESK, PHONE
 from tests.e2e.service.running_service import players
 
 ITEMS: Final = ("Live", "Matches", "Create", "Deliveries", "Webhooks", "Regions", "Access")

@@ -119,24 +119,6 @@ def test_hidden_tabs_have_no_stream_and_catch_up(pages: Pages, service: ConsoleS
 
 
 @pytest.mark.soak
-def test_browser_without_shared_workers_has_a_stream_per_visible_tab(pages: Pages, service: ConsoleService) -> None:
-    first = pages.open(None)
-    first.context.add_init_script(WITHOUT_SHARED_WORKER)
-    first.goto("/console")
-    wait_for_streams(service, 1)
-    second = pages.open_tab(first, "/console")
-    wait_for_streams(service, 2)
-    first.evaluate(SET_VISIBLE, "hidden")
-    wait_for_streams(service, 1)
-    server_id = service.create_open_match("without shared workers")
-    expect(second.locator(f"#card-{server_id}")).to_be_visible()
-    expect(first.locator(f"#card-{server_id}")).to_have_count(0)
-    first.evaluate(SET_VISIBLE, "visible")
-    expect(first.locator(f"#card-{server_id}")).to_be_visible()
-    service.running.cancel(server_id)
-
-
-@pytest.mark.soak
 def test_page_that_is_gone_is_loaded_again(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(None)
     path = f"/console/matches/{service.hostile[0]}"

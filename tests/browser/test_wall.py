@@ -28,7 +28,6 @@ def is_marked(page: Page) -> bool:
 
 
 def order(page: Page) -> list[str]:
-    """Return the ids of all matches."""
     ids: list[str] = page.locator("#cards > [data-text]").evaluate_all("(all) => all.map((one) => one.id)")
     return ids
 

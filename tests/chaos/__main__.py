@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from random import SystemRandom
 
@@ -60,7 +61,6 @@ async def _run(args: argparse.Namespace, folder: Path) -> bool:
 
 
 def say(text: str) -> None:
-    """Print a line of progress."""
     print(text, flush=True)
 
 
@@ -94,71 +94,84 @@ def _changed(mix: Mix, args: argparse.Namespace) -> Mix:
     )
 
 
-async def run_restarts(args: argparse.Namespace, folder: Path) -> bool:
-    """Restart replicas under load."""
-    return _finish(args, "restarts", await measure_restarts(folder, args.restarts, say))
+class Trial(msgspec.Struct, frozen=True):
+    """A command that measures single figures, which have a section of their own."""
+
+    about: str
+    measure: Callable[[argparse.Namespace, Path, str], Awaitable[tuple[bool, list[str]]]]
+    options: Mapping[str, float | None] = {}
+    """Its options and their defaults; without a seed a random one is taken."""
+    is_of_database: bool = False
+    """True if there is a section for each database."""
 
 
-async def run_handovers(args: argparse.Namespace, folder: Path) -> bool:
-    """Restart replicas while matches are played on pods."""
-    return _finish(args, "handovers", await measure_handovers(folder, args.restarts, say))
+TRIALS = {
+    "restarts": Trial(
+        "rolling restarts of two replicas on PostgreSQL, under load",
+        lambda given, folder, _: measure_restarts(folder, given.restarts, say),
+        {"restarts": 20},
+    ),
+    "handovers": Trial(
+        "rolling restarts while matches are played on simulated pods",
+        lambda given, folder, _: measure_handovers(folder, given.restarts, say),
+        {"restarts": 20},
+    ),
+    "upgrade": Trial(
+        "rolling upgrade from the last release, and back, on PostgreSQL",
+        lambda given, folder, _: measure_upgrade(folder, given.matches, say),
+        {"matches": 20},
+    ),
+    "flood": Trial(
+        "API and log posts while three tokens flood, on SQLite",
+        lambda given, folder, _: measure_flood(folder, given.seconds, say),
+        {"seconds": 20.0},
+    ),
+    "liars": Trial(
+        "API and memory while servers of a static fleet lie over RCON, on SQLite",
+        lambda given, folder, _: measure_liars(folder, given.seconds, say),
+        {"seconds": 20.0},
+    ),
+    "pods": Trial(
+        "matches on simulated pods while their cluster fails, on PostgreSQL",
+        lambda given, folder, _: play_on_pods(folder, Size(matches=given.matches, pods=given.pods), given.seed, say),
+        {"matches": Size().matches, "pods": Size().pods, "seed": None},
+    ),
+    "stalls": Trial(
+        "hosts that stall, consoles that refuse, servers that end",
+        lambda given, folder, database: measure_stalls(folder / database, database, given.servers, say),
+        {"servers": 20},
+        is_of_database=True,
+    ),
+    "killers": Trial(
+        "an entry that kills every process, beside healthy matches",
+        lambda given, folder, database: measure_killers(folder / database, database, given.seed, say),
+        {"seed": None},
+        is_of_database=True,
+    ),
+    "releases": Trial(
+        "replicas frozen while they release servers, on PostgreSQL",
+        lambda given, folder, _: measure_releases(folder, given.freezes, given.seed, say),
+        {"freezes": 4, "seed": None},
+    ),
+    "replaced": Trial(
+        "servers that go on posting after they were replaced",
+        lambda given, folder, _: measure_replaced(folder, _databases(given), say),
+    ),
+}
 
 
-async def run_upgrade(args: argparse.Namespace, folder: Path) -> bool:
-    """Replace replicas of the last release by this one, and back, while matches are played."""
-    is_clean, lines = await measure_upgrade(folder, args.matches, say)
-    if args.write:
-        write_section("upgrade", [heading(command_line()), "", *lines])
+async def run_trial(args: argparse.Namespace, folder: Path) -> bool:
+    """Run one of the trials."""
+    trial, is_clean = TRIALS[args.command], True
+    if "seed" in trial.options:
+        args.seed = _seed(args)
+        say(f"seed {args.seed}")
+    for database in _databases(args) if trial.is_of_database else ("",):
+        is_trial_clean, lines = await trial.measure(args, folder, database)
+        if args.write:
+            write_section(f"{args.command}-{database}".rstrip("-"), [heading(command_line()), "", *lines])
+        is_clean &= is_trial_clean
     return is_clean
-
-
-async def run_flood(args: argparse.Namespace, folder: Path) -> bool:
-    """Measure the service during a flood."""
-    return _finish(args, "flood", await measure_flood(folder, args.seconds, say))
-
-
-async def run_liars(args: argparse.Namespace, folder: Path) -> bool:
-    """Measure the service while game servers lie over RCON."""
-    return _finish(args, "liars", await measure_liars(folder, args.seconds, say))
-
-
-async def run_pods(args: argparse.Namespace, folder: Path) -> bool:
-    """Play matches on pods of a cluster that fails."""
-    seed = _seed(args)
-    say(f"seed {seed}")
-    return _finish(args, "pods", await play_on_pods(folder, Size(matches=args.matches, pods=args.pods), seed, say))
-
-
-async def run_stalls(args: argparse.Namespace, folder: Path) -> bool:
-    """Stall hosts, refuse consoles and end single servers."""
-    for database in _databases(args):
-        measured = await measure_stalls(folder / database, database, args.servers, say)
-        if not _finish(args, f"stalls-{database}", measured):
-            return False
-    return True
-
-
-async def run_killers(args: argparse.Namespace, folder: Path) -> bool:
-    """Play matches while an entry of one of them kills every process that applies it."""
-    seed = _seed(args)
-    say(f"seed {seed}")
-    is_clean = True
-    for database in _databases(args):
-        measured = await measure_killers(folder / database, database, seed, say)
-        is_clean &= _finish(args, f"killers-{database}", measured)
-    return is_clean
-
-
-async def run_releases(args: argparse.Namespace, folder: Path) -> bool:
-    """Freeze replicas while they release static servers."""
-    seed = _seed(args)
-    say(f"seed {seed}")
-    return _finish(args, "releases", await measure_releases(folder, args.freezes, seed, say))
-
-
-async def run_replaced(args: argparse.Namespace, folder: Path) -> bool:
-    """Let hostile servers post after they were replaced."""
-    return _finish(args, "replaced", await measure_replaced(folder, _databases(args), say))
 
 
 def _seed(args: argparse.Namespace) -> int:
@@ -169,16 +182,9 @@ def _databases(args: argparse.Namespace) -> tuple[str, ...]:
     return DATABASES if args.database == "both" else (args.database,)
 
 
-def _finish(args: argparse.Namespace, name: str, measured: tuple[bool, list[str]]) -> bool:
-    is_clean, lines = measured
-    if args.write:
-        write_section(name, [heading(command_line()), "", *lines])
-    return is_clean
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="command")
     matches = commands.add_parser("matches", help="rounds of matches with kills and other faults")
     matches.add_argument(
         "--minutes", type=float, default=0, help="how long; default: one round of each mix per database"
@@ -191,48 +197,17 @@ def _parser() -> argparse.ArgumentParser:
     names = ",".join(FaultKind)
     matches.add_argument("--faults", help=f"other faults per round, separated by commas, of: {names}")
     matches.set_defaults(run=run_matches)
-    restarts = commands.add_parser("restarts", help="rolling restarts of two replicas on PostgreSQL, under load")
-    restarts.add_argument("--restarts", type=int, default=20, help="default: 20")
-    restarts.set_defaults(run=run_restarts)
-    handovers = commands.add_parser("handovers", help="rolling restarts while matches are played on simulated pods")
-    handovers.add_argument("--restarts", type=int, default=20, help="default: 20")
-    handovers.set_defaults(run=run_handovers)
-    upgrade = commands.add_parser("upgrade", help="rolling upgrade from the last release, and back, on PostgreSQL")
-    upgrade.add_argument("--matches", type=int, default=20, help="matches at a time; default: 20")
-    upgrade.set_defaults(run=run_upgrade)
-    flood = commands.add_parser("flood", help="API and log posts while three tokens flood, on SQLite")
-    flood.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
-    flood.set_defaults(run=run_flood)
-    liars = commands.add_parser("liars", help="API and memory while servers of a static fleet lie over RCON, on SQLite")
-    liars.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
-    liars.set_defaults(run=run_liars)
-    pods = commands.add_parser("pods", help="matches on simulated pods while their cluster fails, on PostgreSQL")
-    pods.add_argument("--matches", type=int, default=Size().matches, help=f"default: {Size().matches}")
-    pods.add_argument("--pods", type=int, default=Size().pods, help=f"size of the fleet; default: {Size().pods}")
-    pods.add_argument("--seed", type=int, help="seed of the faults; default: random")
-    pods.set_defaults(run=run_pods)
-    stalls = commands.add_parser("stalls", help="hosts that stall, consoles that refuse, servers that end")
-    stalls.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
-    stalls.add_argument("--servers", type=int, default=20, help="servers on the host that stalls; default: 20")
-    stalls.set_defaults(run=run_stalls)
-    killers = commands.add_parser("killers", help="an entry that kills every process, beside healthy matches")
-    _add_trial_options(killers)
-    killers.set_defaults(run=run_killers)
-    releases = commands.add_parser("releases", help="replicas frozen while they release servers, on PostgreSQL")
-    releases.add_argument("--freezes", type=int, default=4, help="default: 4")
-    releases.add_argument("--seed", type=int, help="default: random")
-    releases.set_defaults(run=run_releases)
-    replaced = commands.add_parser("replaced", help="servers that go on posting after they were replaced")
-    replaced.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
-    replaced.set_defaults(run=run_replaced)
+    for name, trial in TRIALS.items():
+        command = commands.add_parser(name, help=trial.about)
+        for option, default in trial.options.items():
+            about = "default: random" if default is None else f"default: {default:g}"
+            command.add_argument(f"--{option}", type=type(default or 0), default=default, help=about)
+        if trial.is_of_database or name == "replaced":
+            command.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
+        command.set_defaults(run=run_trial)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into their page in docs/lab")
     return parser
-
-
-def _add_trial_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
-    command.add_argument("--seed", type=int, help="default: random")
 
 
 def command_line() -> str:

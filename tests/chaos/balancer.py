@@ -50,7 +50,6 @@ class Balancer:
 
     @property
     def url(self) -> str:
-        """Return its URL."""
         return f"http://127.0.0.1:{self.port}"
 
     async def wait_until_ready(self, count: int) -> None:

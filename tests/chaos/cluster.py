@@ -123,6 +123,12 @@ class Cluster:
             return Answer(time.monotonic(), 0)
         return Answer(time.monotonic(), response.status, response.json)
 
+    async def create(self, body: object) -> str:
+        """Create a match; return the id of its server."""
+        created = await self.call("POST", "/api/v1/matches", body)
+        assert created.status == 201, created
+        return str(created.json["serverId"])
+
 
 def _regions(static_addresses: list[str]) -> str:
     ports = free_port_range(PORTS + HASTY_PORTS)

@@ -40,27 +40,18 @@ async def _freeze(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
-async def _crash_database(fault: PlannedFault, target: Round) -> str | None:
+async def _end_database(fault: PlannedFault, target: Round) -> str | None:
     if not isinstance(target.store, PostgresStore):
         return "only PostgreSQL has processes of its own"
-    await target.store.server.crash(fault.lasts_s)
+    server = target.store.server
+    await (server.crash if fault.kind is FaultKind.DATABASE_CRASH else server.stop_at_once)(fault.lasts_s)
     return None
 
 
-async def _stop_database(fault: PlannedFault, target: Round) -> str | None:
-    if not isinstance(target.store, PostgresStore):
-        return "only PostgreSQL has processes of its own"
-    await target.store.server.stop_at_once(fault.lasts_s)
-    return None
-
-
-async def _cut_consoles(fault: PlannedFault, target: Round) -> str | None:
-    await asyncio.gather(*(server.cut(fault.lasts_s) for server in target.cluster.static.servers))
-    return None
-
-
-async def _hold_consoles(fault: PlannedFault, target: Round) -> str | None:
-    await asyncio.gather(*(server.hold(fault.lasts_s) for server in target.cluster.static.servers))
+async def _disturb_consoles(fault: PlannedFault, target: Round) -> str | None:
+    is_cut = fault.kind is FaultKind.CONSOLE_CUT
+    servers = target.cluster.static.servers
+    await asyncio.gather(*((one.cut if is_cut else one.hold)(fault.lasts_s) for one in servers))
     return None
 
 
@@ -136,10 +127,10 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.KILL: _kill,
     FaultKind.RESTART: _restart,
     FaultKind.FREEZE: _freeze,
-    FaultKind.DATABASE_CRASH: _crash_database,
-    FaultKind.DATABASE_STOP: _stop_database,
-    FaultKind.CONSOLE_CUT: _cut_consoles,
-    FaultKind.CONSOLE_HOLD: _hold_consoles,
+    FaultKind.DATABASE_CRASH: _end_database,
+    FaultKind.DATABASE_STOP: _end_database,
+    FaultKind.CONSOLE_CUT: _disturb_consoles,
+    FaultKind.CONSOLE_HOLD: _disturb_consoles,
     FaultKind.SERVER_RESTART: _restart_server,
     FaultKind.CLOCK_STEP: _step_clock,
     FaultKind.DISK_FULL: _fill_disk,

@@ -48,7 +48,7 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
     store = SqliteStore(folder / "data")
     async with Cluster(folder, store) as cluster:
         body = GameSpec("duel", 1).body(speed=1, is_lockstep=False)
-        ids = [(await cluster.call("POST", "/api/v1/matches", body)).json["serverId"] for _ in range(FLOODED + OTHERS)]
+        ids = [await cluster.create(body) for _ in range(FLOODED + OTHERS)]
         for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
             await _wait_until_running(cluster, server_id)
         tokens = await _tokens(store, ids)

@@ -37,9 +37,9 @@ class Handovers:
         body: Callable[[int, str, Receivers], Json] = match_on_pods,
     ) -> None:
         """`body` returns the request for a match, from a seed and its name."""
-        self._cluster = cluster
-        self._receivers = receivers
-        self._store = store
+        self.cluster = cluster
+        self.receivers = receivers
+        self.store = store
         self._body = body
         self._is_over = False
         self.names: list[str] = []
@@ -55,6 +55,12 @@ class Handovers:
     def stop(self) -> None:
         """Begin no further match."""
         self._is_over = True
+
+    def times(self) -> str:
+        """Return how often matches were handed over, and how long that took."""
+        taken = sorted(self.seconds)
+        times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
+        return f"{len(taken)} times; {times}"
 
     async def restart(self, replica: Replica) -> None:
         """Restart a replica, and measure how long it takes until the other one drives all its matches."""
@@ -74,21 +80,21 @@ class Handovers:
 
     async def _leases(self) -> dict[str, int | None]:
         """Return the process that drives each running match."""
-        rows = msgspec.convert(await self._store.rows(LEASES), list[tuple[str, str | None]])
+        rows = msgspec.convert(await self.store.rows(LEASES), list[tuple[str, str | None]])
         return {server_id: int(owner.split(":")[1]) if owner else None for server_id, owner in rows}
 
     async def _play_on(self) -> None:
         while not self._is_over:
             name = f"match-{len(self.names)}"
             self.names.append(name)
-            body = self._body(len(self.names), name, self._receivers)
-            created = await self._cluster.call("POST", "/api/v1/matches", body)
+            body = self._body(len(self.names), name, self.receivers)
+            created = await self.cluster.call("POST", "/api/v1/matches", body)
             self.outcomes[await self._outcome(name) if created.status == 201 else f"HTTP {created.status}"] += 1
 
     async def _outcome(self, name: str) -> str:
         try:
             async with asyncio.timeout(END_S):
-                while not (arrivals := self._receivers.at(name)):
+                while not (arrivals := self.receivers.at(name)):
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return "none"
@@ -114,11 +120,9 @@ async def measure_handovers(folder: Path, restarts: int, say: Callable[[str], No
         await playing
     is_clean, lines = summary(restarts, reads, writes, say)
     say(f"outcomes: {dict(handovers.outcomes)}")
-    taken = sorted(handovers.seconds)
-    times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
     return is_clean and set(handovers.outcomes) == {"match_over"}, [
         *lines,
         "",
         f"Matches played: {handovers.outcomes.total()}, of which finished: {handovers.outcomes['match_over']}. Handed over "
-        f"to the other replica: {len(taken)} times; {times}.",
+        f"to the other replica: {handovers.times()}.",
     ]

@@ -21,7 +21,6 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def raw(self) -> bytes:
-        """Return the whole request."""
         return self.head + self.body
 
 
@@ -34,7 +33,6 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """Return the decoded body; None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -42,7 +40,6 @@ class Response(msgspec.Struct, frozen=True):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read one request; None if the connection was closed before it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -61,7 +58,6 @@ async def read_response(reader: asyncio.StreamReader) -> Response:
 
 
 async def send(port: int, raw: bytes) -> Response:
-    """Send one request on a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(raw)
@@ -71,7 +67,6 @@ async def send(port: int, raw: bytes) -> Response:
 
 
 def format_request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """Return the bytes of a request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body

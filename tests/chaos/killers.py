@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
@@ -18,7 +17,7 @@ from tests.chaos.observed import Observations
 from tests.chaos.plan import SANDBOX, SEEDS_PER_KIND, FaultKind, GameSpec, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.rounds import Round
 from tests.chaos.session import play_reference
-from tests.chaos.stores import PostgresServer
+from tests.chaos.stores import open_store
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file
 
 KILLERS = {FaultKind.ENTRY_DIE: ("duel", 10, Moment.SCORE), FaultKind.RESUMED_DIE: ("leaver", 4, Moment.PLAYERS)}
@@ -83,14 +82,11 @@ async def _play(folder: Path, database: str, plan: Plan) -> tuple[Observations, 
     if database == "sqlite":
         return await Round(plan, folder, limit_s=LIMIT_S).run(), []
     folder.mkdir()
-    async with AsyncExitStack() as stack:
-        server = PostgresServer(folder / "postgres")
-        stack.callback(server.close)
-        agones = await stack.enter_async_context(agones_cluster(folder, replicas=len(plan.matches)))
+    async with open_store(folder) as store, agones_cluster(folder, replicas=len(plan.matches)) as agones:
         seen = await Round(
             plan,
             folder,
-            await server.create_store(),
+            store,
             replicas=REPLICAS,
             regions=agones_region(SANDBOX, agones.kubeconfig, secret_file(folder), speed=PATIENT_SPEED),
             is_forgetful=True,

@@ -20,7 +20,7 @@ from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.plan import GameSpec, Json
 from tests.chaos.receivers import Receivers
-from tests.chaos.stores import PostgresServer, Store
+from tests.chaos.stores import Store, open_store
 from tests.contract.agones_api import FakeAgones, Fault
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file
 
@@ -206,15 +206,14 @@ class OnPods(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def service_on_pods(folder: Path, *, pods: int, replicas: int) -> AsyncIterator[OnPods]:
     """Run replicas on PostgreSQL, with one region of pods."""
-    server = PostgresServer(folder / "postgres")
-    try:
-        store = await server.create_store()
-        async with agones_cluster(folder, replicas=pods) as agones, Receivers() as receivers:
-            regions = agones_region(REGION, agones.kubeconfig, secret_file(folder), speed=PATIENT_SPEED)
-            async with Cluster(folder, store, replicas=replicas, regions=regions) as cluster:
-                yield OnPods(cluster, agones.api, receivers, store)
-    finally:
-        server.close()
+    async with (
+        open_store(folder) as store,
+        agones_cluster(folder, replicas=pods) as agones,
+        Receivers() as receivers,
+    ):
+        regions = agones_region(REGION, agones.kubeconfig, secret_file(folder), speed=PATIENT_SPEED)
+        async with Cluster(folder, store, replicas=replicas, regions=regions) as cluster:
+            yield OnPods(cluster, agones.api, receivers, store)
 
 
 async def play_on_pods(folder: Path, size: Size, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:

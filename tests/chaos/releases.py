@@ -10,8 +10,8 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -23,7 +23,7 @@ from tests.chaos.plan import GameSpec
 from tests.chaos.receivers import Receivers
 from tests.chaos.replica import Replica
 from tests.chaos.static_servers import StaticServer, StaticServers
-from tests.chaos.stores import PostgresServer, Store
+from tests.chaos.stores import Store, open_store
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import static_region
@@ -205,9 +205,7 @@ class Releases:
         body = GameSpec("duel", len(self._names)).body(speed=FAST, is_lockstep=False)
         body["gameSettings"]["serverPassword"] = _password(place.name)
         body |= {"region": place.code, "externalMatchId": place.name, "callbackUrl": self._receivers.url(place.name)}
-        created = await self._cluster.call("POST", "/api/v1/matches", body)
-        assert created.status == 201, created
-        place.server_id = created.json["serverId"]
+        place.server_id = await self._cluster.create(body)
 
     async def _set_speed(self, place: Place, speed: int) -> None:
         await place.execute(f"sim_speed {speed}")
@@ -275,11 +273,21 @@ def _password(name: str) -> str:
 
 async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
     """Freeze replicas in turn; return True if every match was undisturbed, and the figures."""
-    async with _open_trial(folder, seed) as trial:
-        await trial.begin()
-        for _ in range(freezes):
-            await trial.freeze(say)
-        await trial.end()
+    async with open_store(folder) as store, Receivers() as receivers, StaticServers(SERVERS, *KEEP_CONSOLES) as static:
+        places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]
+        regions = "".join(
+            static_region(place.code, [place.server.address], PASSWORD, speed=PATIENT_SPEED) for place in places
+        )
+        async with Cluster(folder, store, replicas=2, regions=regions) as cluster:
+            for place in places:
+                place.server.find_pid = lambda port: pid_of(
+                    port, [one.process.pid for one in cluster.replicas if one.process]
+                )
+            trial = Releases(cluster, receivers, store, places, seed=seed)
+            await trial.begin()
+            for _ in range(freezes):
+                await trial.freeze(say)
+            await trial.end()
     for name, texts in trial.disturbed.items():
         say(f"VIOLATION: {name}: {'; '.join(texts)[:1000]}")
     if not trial.frozen:
@@ -287,23 +295,3 @@ async def measure_releases(folder: Path, freezes: int, seed: int, say: Callable[
     row = f"| {trial.freezes} | {trial.frozen} | {trial.matches} | {len(trial.disturbed)} |"
     say(row)
     return not trial.disturbed and trial.frozen > 0, [*TABLE, row]
-
-
-@asynccontextmanager
-async def _open_trial(folder: Path, seed: int) -> AsyncIterator[Releases]:
-    async with AsyncExitStack() as stack:
-        postgres = PostgresServer(folder / "postgres")
-        stack.callback(postgres.close)
-        store = await postgres.create_store()
-        receivers = await stack.enter_async_context(Receivers())
-        static = await stack.enter_async_context(StaticServers(SERVERS, *KEEP_CONSOLES))
-        places = [Place(f"place{number}", server) for number, server in enumerate(static.servers)]
-        regions = "".join(
-            static_region(place.code, [place.server.address], PASSWORD, speed=PATIENT_SPEED) for place in places
-        )
-        cluster = await stack.enter_async_context(Cluster(folder, store, replicas=2, regions=regions))
-        for place in places:
-            place.server.find_pid = lambda port: pid_of(
-                port, [one.process.pid for one in cluster.replicas if one.process]
-            )
-        yield Releases(cluster, receivers, store, places, seed=seed)

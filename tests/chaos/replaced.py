@@ -12,8 +12,8 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -34,7 +34,7 @@ from tests.chaos.releases import judge_result
 from tests.chaos.replica import Replica
 from tests.chaos.session import Reference, play_reference
 from tests.chaos.static_servers import StaticServer, StaticServers
-from tests.chaos.stores import PostgresServer, SqliteStore, Store
+from tests.chaos.stores import Store, open_store
 from tests.contract.same_result import differences
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.running_service import static_region
@@ -199,7 +199,6 @@ class Replaced:
         self._random = Random(0)
 
     async def run(self) -> None:
-        """Play all matches to their ends."""
         async with asyncio.timeout(END_S), asyncio.TaskGroup() as group:
             for place in self._places:
                 group.create_task(self._play(place))
@@ -207,9 +206,7 @@ class Replaced:
     async def _play(self, place: Place) -> None:
         body = place.game.body(speed=SPEED, is_lockstep=True)
         body |= {"region": place.code, "externalMatchId": place.code, "callbackUrl": self._receivers.url(place.code)}
-        created = await self._cluster.call("POST", "/api/v1/matches", body)
-        assert created.status == 201, created
-        place.server_id = created.json["serverId"]
+        place.server_id = await self._cluster.create(body)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._wait_until_replaced(place))
             group.create_task(self._be_hostile(place))
@@ -316,22 +313,12 @@ def _judge(seen: Mapping[GameSpec, Seen], reference: Reference, say: Callable[[s
 
 
 async def _play(folder: Path, database: str) -> dict[GameSpec, Seen]:
-    async with _open_trial(folder, database) as (trial, places):
-        await trial.run()
-    return {place.game: place.seen for place in places}
-
-
-@asynccontextmanager
-async def _open_trial(folder: Path, database: str) -> AsyncIterator[tuple[Replaced, Sequence[Place]]]:
     folder.mkdir()
-    async with AsyncExitStack() as stack:
-        store: Store = SqliteStore(folder / "data")
-        if database == "postgres":
-            server = PostgresServer(folder / "postgres")
-            stack.callback(server.close)
-            store = await server.create_store()
-        receivers = await stack.enter_async_context(Receivers())
-        static = await stack.enter_async_context(StaticServers(2 * len(MANNERS)))
+    async with (
+        open_store(folder, database) as store,
+        Receivers() as receivers,
+        StaticServers(2 * len(MANNERS)) as static,
+    ):
         places = [
             Place(f"place{number}", game, static.servers[2 * number : 2 * number + 2])
             for number, game in enumerate(MANNERS)
@@ -340,8 +327,7 @@ async def _open_trial(folder: Path, database: str) -> AsyncIterator[tuple[Replac
             static_region(place.code, [one.address for one in place.servers], PASSWORD, speed=PATIENT_SPEED)
             for place in places
         )
-        replicas = 1 if database == "sqlite" else 2
-        cluster = await stack.enter_async_context(
-            Cluster(folder, store, replicas=replicas, regions=regions, settings={"max_match_log_mb": str(QUOTA_MB)})
-        )
-        yield Replaced(cluster, receivers, store, places), places
+        replicas, settings = 1 if database == "sqlite" else 2, {"max_match_log_mb": str(QUOTA_MB)}
+        async with Cluster(folder, store, replicas=replicas, regions=regions, settings=settings) as cluster:
+            await Replaced(cluster, receivers, store, places).run()
+    return {place.game: place.seen for place in places}

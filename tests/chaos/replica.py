@@ -121,14 +121,12 @@ class Replica:
         return key
 
     async def is_ready(self) -> bool:
-        """True if it answers that it is ready."""
         with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
             async with asyncio.timeout(10):
                 return (await send(self.port, _READY)).status == 200
         return False
 
     async def wait_until_ready(self, timeout_s: float = START_S) -> None:
-        """Wait until it is ready."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not await self.is_ready():

@@ -11,7 +11,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.load import TABLE, Measured, requests
 from tests.chaos.observed import Answer
 from tests.chaos.plan import GameSpec, Json
-from tests.chaos.stores import PostgresServer
+from tests.chaos.stores import open_store
 
 READERS = 4
 READ_PAUSE_S = 0.05
@@ -21,13 +21,8 @@ READ_PATHS = ("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series", "/
 
 async def measure_restarts(folder: Path, restarts: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
     """Restart replicas in turn; return whether all requests succeeded, and the figures."""
-    server = PostgresServer(folder / "postgres")
-    try:
-        store = await server.create_store()
-        async with Cluster(folder, store, replicas=2) as cluster:
-            reads, writes = await _restart_under_load(cluster, restarts, say)
-    finally:
-        server.close()
+    async with open_store(folder) as store, Cluster(folder, store, replicas=2) as cluster:
+        reads, writes = await _restart_under_load(cluster, restarts, say)
     return summary(restarts, reads, writes, say)
 
 

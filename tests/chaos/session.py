@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,6 @@ class Totals(msgspec.Struct, kw_only=True):
     violations: int = 0
 
     def add(self, plan: Plan, seen: Observations, verdict: Verdict) -> None:
-        """Add one round."""
         self.rounds += 1
         self.matches += len(plan.matches)
         self.injected.update(seen.injected)
@@ -131,7 +130,6 @@ async def play_reference(folder: Path, games: Iterable[GameSpec]) -> Reference:
 
 
 def played_games(kinds: Iterable[str] = PLAYED) -> list[GameSpec]:
-    """Return all games that end with a result."""
     return [GameSpec(kind, seed) for kind in kinds for seed in range(1, 1 + SEEDS_PER_KIND)]
 
 
@@ -143,11 +141,7 @@ async def run_session(
     """
     began_s = time.monotonic()
     totals = Totals(database=database, seed=seed)
-    with ExitStack() as stack:
-        server = None
-        if database == "postgres":
-            server = PostgresServer(folder / "postgres")
-            stack.callback(server.close)
+    with closing(PostgresServer(folder / "postgres")) if database == "postgres" else nullcontext() as server:
         games = played_games([kind for kind in PLAYED if any(kind in mix.kinds for mix in mixes)])
         report(f"{database}: playing {len(games)} games without faults, for comparison")
         reference = await play_reference(folder / f"{database}-reference", games)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,11 +17,11 @@ from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.plan import SANDBOX, GameSpec, Json
 from tests.chaos.receivers import Arrival, Receivers
-from tests.chaos.static_servers import START_S, StaticServer
-from tests.chaos.stores import PostgresServer, SqliteStore, Store
+from tests.chaos.static_servers import NEVER_S, Farm, StaticServer, StaticServers
+from tests.chaos.stores import open_store
 from tests.contract.agones_api import FakeAgones
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file
-from tests.contract.simulator_process import PASSWORD, SIMULATE
+from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import free_port_range, region, static_region
 
@@ -35,7 +33,6 @@ REFUSED_S = 29.0
 PHASES = ("waiting_for_players", "live", "paused", "between_maps")
 FAST = 15
 """Speed of a game until it has reached the phase of the trial; then it is played in real time."""
-NEVER_S = 3000
 POLL_S = 0.2
 REACH_S = 240.0
 HEARD_S = 60.0
@@ -66,39 +63,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.lost == self.expected and is_in_time and self.is_said
 
     def line(self) -> str:
-        """Return it as a row of the table."""
         noticed = "" if self.noticed_s is None else f"{self.noticed_s:.1f} s"
         return f"| {self.trial} | {self.matches} | {self.lost} | {noticed} |"
-
-
-class Farm:
-    """One process with many static servers."""
-
-    def __init__(self, servers: int) -> None:
-        self.ports = free_port_range(servers)
-
-    async def __aenter__(self) -> Farm:
-        size = ("-port", str(self.ports[0]), "--farm", str(len(self.ports)))
-        args = (*size, "+rcon_password", PASSWORD, "--speed", "1", "--quiet", "+sim_roster_delay", str(NEVER_S))
-        self.process = await asyncio.create_subprocess_exec(*SIMULATE, *args, stdout=subprocess.DEVNULL)
-        async with asyncio.timeout(START_S):
-            for port in self.ports:
-                while not await _is_open(port):
-                    await asyncio.sleep(0.1)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
-
-    async def stall(self, lasts_s: float) -> None:
-        """Let the whole host stand still for a while."""
-        os.kill(self.process.pid, signal.SIGSTOP)
-        try:
-            await asyncio.sleep(lasts_s)
-        finally:
-            os.kill(self.process.pid, signal.SIGCONT)
 
 
 class Played(msgspec.Struct, frozen=True):
@@ -170,9 +136,7 @@ class Trials:
         elif not is_series:
             body["gameSettings"]["maxRounds"] = 30
         body |= {"region": code, "externalMatchId": name, "callbackUrl": self._receivers.url(name)}
-        created = await self._cluster.call("POST", "/api/v1/matches", body)
-        assert created.status == 201, created
-        played = Played(created.json["serverId"], name)
+        played = Played(await self._cluster.create(body), name)
         if phase == "paused":
             await self._wait_for(played, "live")
             await self._execute(played, "mp_pause_match")
@@ -279,32 +243,16 @@ async def measure_stalls(
 @asynccontextmanager
 async def _open_trials(folder: Path, database: str, servers: int) -> AsyncIterator[Trials]:
     async with AsyncExitStack() as stack:
-        store: Store = SqliteStore(folder / "data")
-        if database == "postgres":
-            postgres = PostgresServer(folder / "postgres")
-            stack.callback(postgres.close)
-            store = await postgres.create_store()
+        store = await stack.enter_async_context(open_store(folder, database))
         agones = await stack.enter_async_context(agones_cluster(folder, replicas=1))
         receivers = await stack.enter_async_context(Receivers())
         farm = await stack.enter_async_context(Farm(servers))
-        single = [StaticServer() for _ in range(2)]
-        for server in single:
-            await server.start()
-            stack.push_async_callback(server.close)
-        farm_addresses = [f"127.0.0.1:{port}" for port in farm.ports]
+        single = (await stack.enter_async_context(StaticServers(2))).servers
         regions = (
             region(SANDBOX, free_port_range(2), speed=PATIENT_SPEED)
-            + static_region(FARM, farm_addresses, PASSWORD, speed=PATIENT_SPEED)
+            + static_region(FARM, farm.addresses, PASSWORD, speed=PATIENT_SPEED)
             + static_region(SINGLE, [server.address for server in single], PASSWORD, speed=PATIENT_SPEED)
             + agones_region(PODS, agones.kubeconfig, secret_file(folder), speed=PATIENT_SPEED)
         )
         cluster = await stack.enter_async_context(Cluster(folder, store, regions=regions))
         yield Trials(cluster, receivers, farm=farm, single=single, api=agones.api)
-
-
-async def _is_open(port: int) -> bool:
-    with suppress(OSError):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        return True
-    return False

@@ -6,9 +6,10 @@ The service reaches each server through a proxy of the harness, which records th
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -20,6 +21,8 @@ from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import free_port_range
 
 START_S = 120.0
+NEVER_S = 3000
+"""Simulated seconds after which players come unless the match says otherwise."""
 GARBAGE = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 _FAILURES = (OSError, asyncio.IncompleteReadError)
 
@@ -56,42 +59,27 @@ class StaticServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the server and its proxy."""
         self._proxy = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.address = f"127.0.0.1:{self._proxy.sockets[0].getsockname()[1]}"
         await self._spawn()
 
     async def _spawn(self) -> None:
-        args = f"-port {self.port} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay 3000".split()
-        self._process = await asyncio.create_subprocess_exec(*SIMULATE, *args, *self._args, stdout=subprocess.DEVNULL)
-        async with asyncio.timeout(START_S):
-            while True:
-                with suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                    writer.close()
-                    return
-                await asyncio.sleep(0.1)
+        self._process = await _simulate([self.port], *self._args)
 
     async def close(self) -> None:
-        """End the server and its proxy."""
         self._proxy.close()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
+        await self.kill()
 
     async def restart(self) -> None:
-        """Kill the server and start it again."""
-        self._process.kill()
-        await self._process.wait()
+        await self.kill()
         await self._spawn()
 
     async def kill(self) -> None:
         """Kill the server for good; connections to its console are closed."""
-        self._process.kill()
-        await self._process.wait()
+        await _end(self._process)
 
     async def refuse(self, lasts_s: float) -> None:
         """Close all connections to its console and listen no longer for a while, so that new ones are refused."""
@@ -117,7 +105,6 @@ class StaticServer:
         self._may_pass.set()
 
     def pause(self) -> None:
-        """Pass nothing on."""
         self._may_pass.clear()
 
     def break_console(self) -> None:
@@ -200,3 +187,55 @@ class StaticServers:
         """Return what matches left on the servers."""
         found = [await server.leftovers() for server in self.servers]
         return tuple(left for one in found for left in one)
+
+
+class Farm:
+    """One process with many static servers."""
+
+    def __init__(self, servers: int) -> None:
+        self.ports = free_port_range(servers)
+        self.addresses = [f"127.0.0.1:{port}" for port in self.ports]
+
+    async def __aenter__(self) -> Farm:
+        self._process = await _simulate(self.ports, "--farm", str(len(self.ports)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await _end(self._process)
+
+    async def stall(self, lasts_s: float) -> None:
+        """Let the whole host stand still for a while."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(lasts_s)
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+
+async def _simulate(ports: Sequence[int], *args: str) -> asyncio.subprocess.Process:
+    """Start a process of simulated servers; return it when all of them listen."""
+    usual = f"-port {ports[0]} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay {NEVER_S}".split()
+    process = await asyncio.create_subprocess_exec(*SIMULATE, *usual, *args, stdout=subprocess.DEVNULL)
+    try:
+        async with asyncio.timeout(START_S):
+            for port in ports:
+                while not await _is_open(port):
+                    await asyncio.sleep(0.1)
+    except BaseException:
+        await _end(process)
+        raise
+    return process
+
+
+async def _is_open(port: int) -> bool:
+    with suppress(OSError):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        return True
+    return False
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

@@ -11,7 +11,8 @@ import time
 import uuid
 import warnings
 from abc import ABC, abstractmethod
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
@@ -106,7 +107,6 @@ class PostgresServer:
         assert await process.wait() == 0, program
 
     async def create_store(self) -> PostgresStore:
-        """Create an empty schema."""
         schema = f"chaos_{uuid.uuid4().hex}"
         connection = await asyncpg.connect(self.url)
         try:
@@ -152,6 +152,16 @@ class PostgresServer:
                 if time.monotonic() > deadline_s:
                     raise
                 await asyncio.sleep(0.5)
+
+
+@asynccontextmanager
+async def open_store(folder: Path, database: str = "postgres") -> AsyncIterator[Store]:
+    """Yield an empty store of a service in a folder; a PostgreSQL server runs until the end of the block."""
+    if database == "sqlite":
+        yield SqliteStore(folder / "data")
+        return
+    with closing(PostgresServer(folder / "postgres")) as server:
+        yield await server.create_store()
 
 
 def _children(parent: int) -> list[int]:

@@ -78,17 +78,39 @@ def test_undisturbed_match_has_no_violation() -> None:
     assert found.ends == {"match_over": 1}
 
 
-def test_match_without_a_callback_is_lost() -> None:
-    assert kinds(verdict(seen_match())) == ["lost"]
+UNSIGNED = msgspec.structs.replace(delivery(), is_signed=False)
+OTHER_RESULT = Answer(20, 200, {"result": {**RESULT, "winner": "team2"}})
+UNAVAILABLE = [Answer(0, 0), Answer(0, 502), Answer(0, 503), Answer(0, 201)]
+FAILING = replaced(receiver=Receiver.FAIL)
+FAILED = [delivery(at_s, is_accepted=False) for at_s in (10, 15, 20)]
+KILLED = {"faults": (PlannedFault(kind=FaultKind.SERVER_KILL, at_s=0, match="m1", on=Moment.SCORE),)}
 
 
-def test_callback_that_a_good_receiver_never_accepted_is_lost() -> None:
-    assert kinds(verdict(seen_match(delivery(is_accepted=False)))) == ["lost"]
-
-
-def test_receiver_that_always_fails_loses_nothing() -> None:
-    seen = seen_match(delivery(10, is_accepted=False), delivery(15, is_accepted=False))
-    assert kinds(verdict(seen, replaced(receiver=Receiver.FAIL))) == []
+@pytest.mark.parametrize(
+    ("seen", "match", "observed", "found"),
+    [
+        pytest.param(seen_match(), MATCH, {}, ["lost"], id="no callback"),
+        pytest.param(seen_match(FAILED[0]), MATCH, {}, ["lost"], id="never accepted by a good receiver"),
+        pytest.param(seen_match(*FAILED[:2]), FAILING, {}, [], id="never accepted by a receiver that always fails"),
+        pytest.param(seen_match(*FAILED), FAILING, {}, ["repeated"], id="a third attempt without a death"),
+        pytest.param(seen_match(UNSIGNED), MATCH, {}, ["second outcome"], id="no valid signature"),
+        pytest.param(
+            seen_match(delivery(), final=OTHER_RESULT), MATCH, {}, ["second outcome"], id="other result in API"
+        ),
+        pytest.param(seen_match(delivery(), final=Answer(20, 404)), MATCH, {}, ["lost"], id="no result in the API"),
+        pytest.param(seen_match(canceled("server_lost")), MATCH, {}, ["wrong end"], id="server lost without a fault"),
+        pytest.param(seen_match(canceled("server_lost")), MATCH, KILLED, [], id="server lost after it was killed"),
+        pytest.param(seen_match(delivery(), server_ids={"a", "b"}), MATCH, {}, ["second outcome"], id="created twice"),
+        pytest.param(seen_match(delivery(), creates=UNAVAILABLE), MATCH, {}, [], id="unavailable while it is created"),
+        pytest.param(seen_match(delivery(), creates=[Answer(0, 500)]), MATCH, {}, ["refused"], id="server error"),
+        pytest.param(seen_match(delivery()), MATCH, {"is_stuck": True}, ["stuck"], id="not quiet"),
+        pytest.param(seen_match(delivery()), MATCH, {"stray_paths": ["/x"]}, ["second outcome"], id="unknown path"),
+    ],
+)
+def test_each_violation_is_found_and_what_is_promised_is_none(
+    seen: MatchSeen, match: PlannedMatch, observed: dict[str, Any], found: list[str]
+) -> None:
+    assert kinds(verdict(seen, match, **observed)) == found
 
 
 @pytest.mark.parametrize("second", [delivery(12, id="msg_2"), delivery(12, result=None)], ids=["id", "body"])
@@ -108,33 +130,6 @@ def test_same_callback_again_without_a_death_is_a_violation() -> None:
     assert kinds(verdict(seen_match(delivery(50), delivery(54)), deaths=before)) == ["repeated"]
 
 
-def test_third_attempt_without_a_death_is_a_violation() -> None:
-    attempts = [delivery(at_s, is_accepted=False) for at_s in (10, 15, 20)]
-    assert kinds(verdict(seen_match(*attempts), replaced(receiver=Receiver.FAIL))) == ["repeated"]
-
-
-def test_callback_without_a_valid_signature_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(msgspec.structs.replace(delivery(), is_signed=False)))) == ["second outcome"]
-
-
-def test_result_of_the_api_must_be_that_of_the_callback() -> None:
-    other = Answer(20, 200, {"result": {**RESULT, "winner": "team2"}})
-    assert kinds(verdict(seen_match(delivery(), final=other))) == ["second outcome"]
-
-
-def test_result_that_cannot_be_read_is_lost() -> None:
-    assert kinds(verdict(seen_match(delivery(), final=Answer(20, 404)))) == ["lost"]
-
-
-def test_unexpected_end_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(canceled("server_lost")))) == ["wrong end"]
-
-
-def test_server_that_was_killed_may_be_lost() -> None:
-    fault = PlannedFault(kind=FaultKind.SERVER_KILL, at_s=0, match="m1", on=Moment.SCORE)
-    assert kinds(verdict(seen_match(canceled("server_lost")), faults=(fault,))) == []
-
-
 def test_any_server_may_be_lost_while_the_host_takes_the_cpu() -> None:
     found = verdict(seen_match(canceled("server_lost")), stolen_share=0.6)
     assert (kinds(found), found.overload_losses) == ([], 1)
@@ -149,16 +144,6 @@ def test_confirmed_cancellation_must_be_the_end() -> None:
     assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=rejected), match)) == ["wrong end"]
     assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=confirmed), match)) == []
     assert kinds(verdict(seen_match(delivery(), cancels=rejected), match)) == []
-
-
-def test_match_that_was_created_twice_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(delivery(), server_ids={"srv_1", "srv_2"}))) == ["second outcome"]
-
-
-def test_server_errors_are_violations_and_unavailability_is_not() -> None:
-    answers = [Answer(0, 0), Answer(0, 502), Answer(0, 503), Answer(0, 201)]
-    assert kinds(verdict(seen_match(delivery(), creates=answers))) == []
-    assert kinds(verdict(seen_match(delivery(), creates=[Answer(0, 500), Answer(0, 201)]))) == ["refused"]
 
 
 def with_players(*players: dict[str, Any], complete: bool = True, winner: str = "team1") -> Delivery:
@@ -241,15 +226,7 @@ def test_match_fails_after_some_deaths_by_an_entry_of_the_service() -> None:
     assert killed(bug_deaths=11, kind=kind) == ["lost"]
 
 
-def test_round_that_does_not_become_quiet_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(delivery()), is_stuck=True)) == ["stuck"]
-
-
 def test_everything_that_is_left_is_a_leak() -> None:
     left = Leftovers(processes=("srv_1 pid 7",), slots=("sandbox 1 srv_1",), exit_codes=("replica 0: 1",))
     assert kinds(verdict(seen_match(delivery()), leftovers=left)) == ["leaked"] * 3
     assert kinds(verdict(seen_match(delivery(), server=Answer(20, 200, {"status": "running"})))) == ["leaked"]
-
-
-def test_callback_at_an_unknown_path_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(delivery()), stray_paths=["/elsewhere"])) == ["second outcome"]

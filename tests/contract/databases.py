@@ -309,7 +309,7 @@ def run_postgres_program(request: pytest.FixtureRequest, name: str, *args: str) 
 
 
 def find_postgres_program(request: pytest.FixtureRequest, name: str) -> Path:
-    """Return the file of a program that comes with the server."""
+    """Return the path of a program that is shipped with PostgreSQL."""
     _server(request)
     return request.config.stash[_POSTGRES_PROGRAMS] / name
 

@@ -98,7 +98,7 @@ def read_cells(path: Path) -> list[Cell]:
 
 
 def write_cells(path: Path, cells: list[Cell]) -> None:
-    """Store the cells as they are now."""
+    """Write these cells back to the database."""
     with closing(sqlite3.connect(path)) as database, database:
         for cell in cells:
             statement = f"UPDATE {cell.table} SET {cell.column} = ? WHERE rowid = ?"

@@ -1,4 +1,4 @@
-"""A process that resumes a match requests a start that was lost, and never restarts a game that is live."""
+"""A process that resumes a match repeats a lost request to start, and never restarts a game that is live."""
 
 from __future__ import annotations
 

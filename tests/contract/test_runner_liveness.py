@@ -19,6 +19,7 @@ from matchpod.core.servers.server_loss import (
     SILENCE_MS,
     FleetReport,
     LossLimits,
+    Silence,
 )
 from matchpod.core.views.attention import attention_of
 from matchpod.core.views.progress import PublicPhase
@@ -212,6 +213,25 @@ async def test_waiting_server_that_is_refused_for_less_than_its_time_is_not_lost
     await step.probe_to_end()
     assert step.lost == [GONE]
     assert step.deps.regions.silent.count("eu") == 0
+
+
+async def test_servers_that_fall_silent_together_are_given_more_time(db: Database) -> None:
+    step = await open_step(db, dead_line())
+    silent, began_ms = step.deps.regions.silent, step.clock.at_ms
+    silent.report("another", Silence(region="eu", host="", since_ms=began_ms))
+    notices = set[str | None]()
+
+    def pass_time() -> None:
+        step.pass_time(1_000)
+        notices.add(silent.notice("eu"))
+        if step.clock.at_ms - began_ms == 40_000:
+            silent.forget("another")  # it is back; so may be ours in a moment
+
+    step.fleet.on_probe = pass_time
+    await step.probe_to_end()
+    assert step.lost == ["no sign of life for 94 s, together with 1 other"]
+    assert any("several fell silent together" in (notice or "") for notice in notices)
+    assert silent.notice("eu") is None, "it is no longer probed"
 
 
 async def test_server_that_died_is_lost_although_its_log_is_from_the_future(db: Database) -> None:

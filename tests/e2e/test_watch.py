@@ -144,18 +144,19 @@ def test_service_starts_serves_and_stops_in_one_process(tmp_path: Path, caplog: 
     before = signal.getsignal(signal.SIGTERM)
     stopper.start()
     with caplog.at_level(logging.INFO):
-        assert run_service(settings(tmp_path), announce=shown.append) == 0
+        assert run_service(settings(tmp_path, host="0.0.0.0"), announce=shown.append) == 0
     stopper.join()
     assert statuses == [200]
     assert signal.getsignal(signal.SIGTERM) is before
-    messages = [one.message for one in caplog.records if one.name == "matchpod.app.serving"]
-    assert messages == ["listening", "stopping", "stopped"]
+    records = [one for one in caplog.records if one.name == "matchpod.app.serving"]
+    assert [one.message for one in records] == ["listening", "stopping", "stopped"]
+    assert vars(records[0])["address"] == "0.0.0.0", "the URL is that of this machine only"
 
 
 def test_port_in_use_and_unknown_host_are_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(ResourcesError, match=rf"cannot listen on 127\.0\.0\.1 port {port}: Address already in use"):
+        with pytest.raises(ResourcesError, match=rf"cannot listen .* port {port}: .* in use\..*MATCHPOD_PORT"):
             run_service(settings(tmp_path, port=str(port)), announce=lambda _: None)
     with pytest.raises(ResourcesError, match=r"cannot listen on nowhere\.invalid"):
         run_service(settings(tmp_path, host="nowhere.invalid"), announce=lambda _: None)

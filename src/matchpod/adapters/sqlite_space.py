@@ -109,7 +109,7 @@ def check_unused(path: Path) -> None:
 
 
 def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int, int]:
-    """Write the file anew without free pages; return its size before and after. From then on `give_back` works.
+    """Rewrite the file without free pages; return its size before and after. Then `give_back` can shrink it in steps.
 
     Its pages get the size of those of a new file. Raise VacuumError if another process has opened it, or if the disk
     has too little space for a second and a third copy: SQLite writes one next to the file, and one to its journal.

@@ -8,6 +8,7 @@ clients, and asyncio logs thousands of tracebacks.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -146,8 +147,11 @@ def _peek(client: socket.socket) -> bytes:
         return b""
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket bound to this address, not listening yet; raise ResourcesError if that fails."""
+def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
+    """Return a socket bound to this address, not listening yet; raise ResourcesError if that fails.
+
+    `setting` is the variable that sets the port, for the error.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -163,7 +167,9 @@ def bind(host: str, port: int) -> socket.socket:
             raise
     except (OSError, UnicodeError) as exc:  # UnicodeError: an invalid host name
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
-        raise ResourcesError(f"The service cannot listen on {host} port {port}: {reason}.") from exc
+        is_used = isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE
+        advice = f" Stop the program that uses it, or set {setting} to another port." if is_used else ""
+        raise ResourcesError(f"The service cannot listen on {host} port {port}: {reason}.{advice}") from exc
     return bound
 
 

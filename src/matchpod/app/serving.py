@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, s
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 import uvloop
@@ -239,16 +240,16 @@ async def _bind_ports(
 ) -> tuple[socket.socket, socket.socket | None, socket.socket | None]:
     """Bind the port of the service and, if configured, the ports for probes and metrics and for uploads."""
 
-    def bind_if_set(port: int | None) -> socket.socket | None:
-        return None if port is None else stack.enter_context(bind(settings.host, port))
+    def bind_if_set(port: int | None, setting: str) -> socket.socket | None:
+        return None if port is None else stack.enter_context(bind(settings.host, port, setting))
 
     bound = stack.enter_context(bind(settings.host, settings.port))
-    ops = bind_if_set(settings.ops_port)
+    ops = bind_if_set(settings.ops_port, "MATCHPOD_OPS_PORT")
     for _ in range(UPLOAD_PORT_TRIES):  # the upload process of a service that was just killed may need a moment to end
         with suppress(ResourcesError):
-            return bound, ops, bind_if_set(settings.upload_port)
+            return bound, ops, bind_if_set(settings.upload_port, "MATCHPOD_UPLOAD_PORT")
         await asyncio.sleep(UPLOAD_PORT_PAUSE_S)
-    return bound, ops, bind_if_set(settings.upload_port)
+    return bound, ops, bind_if_set(settings.upload_port, "MATCHPOD_UPLOAD_PORT")
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
@@ -302,6 +303,9 @@ class ServiceProcess:
         self._notifier = SystemdNotifier(os.environ)
         self._grace_s = grace_s
         self._url = url
+        address = sockets.main.getsockname()[0]
+        # A URL has no name for every interface, so it is that of this machine.
+        self._listening = {"url": url} | ({} if address == urlsplit(url).hostname else {"address": address})
         self._http = HttpServer(
             service.web,
             on_listening=self._on_listening,
@@ -374,7 +378,7 @@ class ServiceProcess:
     def _on_listening(self) -> None:
         self._service.readiness.mark_ready()
         self._notifier.ready(f"listening on {self._url}")
-        _log.info("listening", extra={"url": self._url})
+        _log.info("listening", extra=self._listening)
 
     async def _stop(self, http: Collection[asyncio.Task[None]]) -> None:
         signal.alarm(forced_exit_s(self._grace_s))

@@ -17,7 +17,7 @@ _Reader = tuple[int, Sequence[str], Callable[[msgspec.Struct], tuple[Any, ...]],
 
 
 def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View:
-    """A view of rows. Fields not in `fields` come from the first row that has them, with times as text:
+    """Build a `view` from these rows. Fields not in `fields` come from the first row that has them, with times as text:
     `started_at` from `started_at_ms`. Fields that no row has keep their default.
     """
     for row, names, read, times in _readers(view, tuple(fields), *map(type, rows)):

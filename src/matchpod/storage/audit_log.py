@@ -91,7 +91,7 @@ async def first_detail(db: Database, org_id: str, action: str, *, target: str) -
 
 
 async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
-    """Return the newest acts of all organizations and of operators, newest first."""
+    """Return the latest acts of all organizations and of operators, newest first."""
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 

@@ -183,7 +183,7 @@ def insert_link(link: ConsoleLink) -> Statement:
 
 
 async def consume_link(db: Database, token_hashes: Sequence[str]) -> ConsoleLink | None:
-    """Delete the link with one of these hashes and return it; None if there is none: only one caller gets it."""
+    """Delete the link with one of these hashes and return it, or None. Only one caller gets a link."""
     listed, params = rows.parameter_list("hash", token_hashes)
     sql = f"DELETE FROM console_links WHERE token_hash IN {listed} RETURNING {rows.column_list(ConsoleLink)}"
     found = await rows.write_one(db, sql, params)

@@ -8,7 +8,7 @@ from matchpod.ports import Database, Statement
 
 
 async def active_flags(db: Database) -> dict[str, bool]:
-    """Return whether each region that was ever switched is on."""
+    """Return, for each region that was ever switched on or off, whether it is on."""
     rows = await db.read("SELECT code, is_active FROM region_flags ORDER BY code")
     return {code: flag == 1 for code, flag in msgspec.convert(rows, list[tuple[str, int]])}
 

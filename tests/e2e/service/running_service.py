@@ -420,7 +420,7 @@ def wait_until(poll: Callable[[], _T | None], what: str | Callable[[], str], *, 
 
 
 def _marked_processes(fleets: Path) -> list[GameProcess]:
-    """Return all processes with a mark of these fleets in their environment; zombies have none."""
+    """Return all processes whose environment has a mark of these fleets. Zombies have no environment."""
     prefix = f"{MARK_NAME}={fleets}/".encode()
     found = []
     for entry in Path("/proc").iterdir():

@@ -99,7 +99,7 @@ def test_folder_of_another_user_is_not_changed(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that all users can enter, unlike those of pytest."""
+    """A folder that all users can enter, unlike pytest's temporary folders."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -89,7 +89,7 @@ steam_tokens = ["ABCDEFGH1234"]
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that all users can enter, unlike those of pytest."""
+    """A folder that all users can enter, unlike pytest's temporary folders."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -262,7 +262,7 @@ async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
                     raise error_of_event(bytes(event.object))
                 yield event
         if len(rest) > MAX_EVENT_BYTES:
-            raise MalformedAnswerError("an event of a watch is too long")
+            raise MalformedAnswerError("a watch event is too long")
 
 
 def _decode(body: bytes, answer: type[_Decoded]) -> _Decoded:

@@ -38,7 +38,7 @@ class BuyType(StrEnum):
 def buy_type(
     money: Sequence[int | None], equipment: Sequence[int | None], *, most_of_team: int | None = None
 ) -> BuyType | None:
-    """Return the buy type of a team from the numbers of its players; None if it is not certain.
+    """Return the buy type of a team from its players' money and equipment; None if it is not certain.
 
     Values of equipment may be unknown if all that are possible give the same type. `most_of_team` is the most value
     that the team can carry, if that is known; if it carries more, something was free.

@@ -178,7 +178,7 @@ async def _mark_released(lease: Lease, deps: Deps) -> None:
 
 
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
-    """Finalize the history of the match. Called after the attempt to release its server, which must not wait."""
+    """Finalize the history of the match. Called after the attempt to release the server, which must not wait."""
     row, region = lease.row, deps.regions.get(lease.row.region)
     speed = region.speed if region else 1.0
     try:

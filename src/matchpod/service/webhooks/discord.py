@@ -1,4 +1,4 @@
-"""Write events as messages for a channel of Discord. Several events become one message.
+"""Write events as messages for a Discord channel. Several events become one message.
 
 What players and callers typed is shown as it is: without formatting, and without mentions.
 """

@@ -17,7 +17,7 @@ from matchpod.web.services import Services
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The body of a successful request without other results."""
+    """The response body of a request that succeeds and returns nothing else."""
 
     ok: Annotated[bool, Meta(description="Always true.")]
 
