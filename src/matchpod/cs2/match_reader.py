@@ -6,7 +6,7 @@ regardless of how they were split into posts, and of the order in which posts ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -45,6 +45,9 @@ from matchpod.cs2.shots_report import ShotsReport
 BREAK_S = 25
 """About how long the teams take to change sides, with the end of the round before."""
 
+MAX_WAITING_REPORTS = 100
+"""Reports that wait for held log posts, which are held for a second and a half; more do not wait."""
+
 LAST_MINUTE_MS = 60_000
 """How long before its time is up a map may end."""
 
@@ -58,6 +61,13 @@ class ReadResult(msgspec.Struct):
     effects: list[Effect] = []
 
 
+class WaitingReport(msgspec.Struct, frozen=True):
+    """A report of the match plugin that waits for log posts which were received before it and are held."""
+
+    body: bytes
+    received_ms: int
+
+
 class MatchReader(msgspec.Struct, kw_only=True):
     """Reads everything that one match's server sends."""
 
@@ -67,6 +77,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     """No default: a stored state without a timeline must be rebuilt, since its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     held: HeldPosts = msgspec.field(default_factory=HeldPosts)
+    waiting_reports: list[WaitingReport] = []
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
@@ -95,10 +106,19 @@ class MatchReader(msgspec.Struct, kw_only=True):
         """Apply the held posts that need not wait any longer; all of them without a time."""
         whole = ReadResult([], [])
         while (post := self.held.pop(self.cursor, now_ms)) is not None:
-            reading = self._read_next(post, post.received_ms if now_ms is None else now_ms)
-            whole.events += reading.events
-            whole.effects += reading.effects
+            read_ms = post.received_ms if now_ms is None else now_ms
+            for reading in (self._read_next(post, read_ms), *self._read_waiting_reports(read_ms)):
+                whole.events += reading.events
+                whole.effects += reading.effects
         return whole
+
+    def _read_waiting_reports(self, now_ms: int) -> Iterator[ReadResult]:
+        """Apply the reports that were received before all posts that are still held."""
+        while self.waiting_reports:
+            since_ms = self.held.since_ms
+            if since_ms is not None and since_ms <= self.waiting_reports[0].received_ms:
+                return
+            yield self._apply_report(self.waiting_reports.pop(0).body, now_ms)
 
     def read_file(self, lines: Iterable[bytes]) -> ReadResult:
         """Apply the lines of a log file; its time stamps are the only clock."""
@@ -107,7 +127,16 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold(events, None)
 
     def read_report(self, body: bytes, received_ms: int) -> ReadResult:
-        """Apply a report of the match plugin."""
+        """Apply a report of the match plugin, after the log posts that were received before it.
+
+        Otherwise what they tell, such as a restored round, would seem to come after what the plugin has reported.
+        """
+        if self.held.posts and len(self.waiting_reports) < MAX_WAITING_REPORTS:
+            self.waiting_reports.append(WaitingReport(body, received_ms))
+            return ReadResult([], [])
+        return self._apply_report(body, received_ms)
+
+    def _apply_report(self, body: bytes, received_ms: int) -> ReadResult:
         report = read_report(body)
         current = self.match.current_map
         # Match times are server times: a simulated server may run faster than our clock.
@@ -190,12 +219,13 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Go on without an input that cannot be applied, as after a gap of the log; posts that are held are lost too.
+        """Go on without an input that cannot be applied, as after a gap of the log; what is held is lost too.
 
         An error that a held post causes is raised by the input with which it is read.
         """
         lost = len(body) + sum(len(post.body) for post in self.held.posts)
         self.held.posts.clear()
+        self.waiting_reports.clear()
         if not lost:
             return ReadResult([], [])
         at_ms = self._event_ms(received_ms)

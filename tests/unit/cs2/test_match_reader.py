@@ -455,6 +455,40 @@ def test_posts_that_are_held_are_lost_with_the_input_with_which_they_are_read() 
     assert reader.lose_entry(b"", RECEIVED_MS).events == [], "nothing was lost"
 
 
+def test_end_that_the_plugin_reports_comes_after_the_posts_that_were_received_before_it_and_are_held() -> None:
+    poster = LogPoster()
+    poster.go_live()
+    body = f'{STAMP.format(5)}World triggered "Round_Start"\n'.encode()
+    begin = poster.offset + 100  # what is missing is on its way, or lost
+    held = LogPost(body=body, received_ms=RECEIVED_MS, begin=begin, end=begin + len(body), instance_token="a1")
+    assert poster.reader.read_post(held).events == []
+    assert poster.reader.read_report(MAP_RESULT, RECEIVED_MS).events == []
+    poster.reader.read_held(RECEIVED_MS + HOLD_MS)
+    assert poster.reader.match.phase is MatchPhase.LIVE
+    effects = poster.reader.accept_unconfirmed_end(RECEIVED_MS + HOLD_MS + CONFIRM_TIMEOUT_MS).effects
+    assert effects == [EndMatch()]
+    assert poster.reader.match.winner is Winner.TEAM1
+
+
+def test_reports_wait_only_for_posts_that_were_received_before_them() -> None:
+    poster = LogPoster()
+    poster.go_live()
+    missing = f"{STAMP.format(4)}Match unpaused\n".encode()
+    begin = poster.offset + len(missing)
+    for number, received_ms in enumerate((RECEIVED_MS, RECEIVED_MS + 2)):
+        body = f'{STAMP.format(5)}World triggered "Round_Start"\n'.encode()
+        if number:  # between them, the report is received
+            assert poster.reader.read_report(MAP_RESULT, RECEIVED_MS + 1).events == []
+            begin += len(body) + 50
+        poster.reader.read_post(
+            LogPost(body=body, received_ms=received_ms, begin=begin, end=begin + len(body), instance_token="a1")
+        )
+    first = LogPost(body=missing, received_ms=RECEIVED_MS + 3, begin=poster.offset, instance_token="a1")
+    events = poster.reader.read_post(msgspec.structs.replace(first, end=poster.offset + len(missing))).events
+    assert [type(event) for event in events] == [ev.Unpaused, ev.RoundStarted, ev.ResultReported]
+    assert len(poster.reader.held.posts) == 1
+
+
 def items_of(reader: MatchReader) -> list[tuple[str, str]]:
     return [(one.item.action, one.item.state) for one in reader.timeline.drain() if isinstance(one.item, ActionItem)]
 
