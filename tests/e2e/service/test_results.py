@@ -205,6 +205,7 @@ def test_all_slots_are_free_at_the_end(played: PlayedMatches) -> None:
     for name in MATCHES:
         played.final_callback(name)
     wait_until(lambda: taken_slots() and not any(map(float, taken_slots())), lambda: f"taken slots: {taken_slots()}")
-    assert played.service.server_processes() == []
+    processes = played.service.server_processes  # the gauges are some seconds old
+    wait_until(lambda: not processes(), lambda: f"running: {processes()}")
     assert all(len(played.receiver.at(f"/{name}")) == 1 for name in MATCHES)
     assert [entry for entry in played.service.log() if entry["level"] == "ERROR"] == []
