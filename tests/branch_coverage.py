@@ -24,7 +24,7 @@ class BranchCoverage:
     """A plugin of pytest that writes a JSON report of the tests in these folders, which one process runs."""
 
     def __init__(self, report: str, folders: Sequence[Path]) -> None:
-        self._report = report
+        self._report = str(Path(report).absolute())  # a test may end in another folder
         self._folders = folders
         self._has_run = False
         sources = ["src/matchpod/core", "src/matchpod/cs2", "packages/cs2-protocol/src"]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,14 @@ from matchpod_gameserver.instance import (
 
 OWN = "mp-1"
 PROGRAM = "game/bin/linuxsteamrt64/cs2"
+
+
+@pytest.fixture(autouse=True)
+def _same_folder() -> Iterator[None]:
+    """Return to the current folder: an instance is entered, and left for the root when it is removed."""
+    before = os.getcwd()
+    yield
+    os.chdir(before)
 
 
 @pytest.fixture
@@ -297,7 +306,6 @@ def test_game_gets_a_home_and_its_libraries_if_it_is_started_itself(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "/lib/more")
-    before = os.getcwd()
     made = build(plan(installed))
     try:
         libraries = f"{made.game}/bin/linuxsteamrt64:/lib/more"
@@ -308,4 +316,3 @@ def test_game_gets_a_home_and_its_libraries_if_it_is_started_itself(
         assert os.get_inheritable(made.lock)
     finally:
         made.remove()
-        os.chdir(before)
