@@ -7,14 +7,7 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Team
 from matchpod.console.charts.parts import MAX_ROUNDS
 from matchpod.console.charts.round_strip import REASONS, round_strip
-from tests.unit.console.charts.chart_input import (
-    check,
-    make_map,
-    make_round,
-    make_team,
-    open_round,
-    texts,
-)
+from tests.unit.console.charts.chart_input import check, make_map, make_round, make_team, open_round, texts
 
 CELLS = ".//tbody/tr[{}]/td"
 
