@@ -48,6 +48,8 @@ async def test_match_without_a_server_is_shown(site: ConsoleSite) -> None:
     assert "Reds &amp; Co" in page.text
     assert "<img src=x" not in page.text
     assert "&lt;img src=x onerror=alert(1)&gt;{{7*7}}" in page.text
+    heads = r'<th scope="rowgroup"[^>]*>.*?>([AB])</span> +<bdi class="name">(.*?)</bdi>'
+    assert re.findall(heads, page.text[page.text.index('id="roster"') :]) == [("A", "Reds &amp; Co"), ("B", "Blues")]
     assert f'data-follow="match/{server_id}" data-position="' in page.text
     assert "Cancel the match" in page.text
     assert "Show the RCON password" not in page.text  # it has no server yet
