@@ -34,9 +34,10 @@ if __name__ == "__main__":
 from tests.bench.bare_api import CREATED, GZIP, PLAIN
 from tests.bench.cadence import play_fast, settings_of
 from tests.bench.checkouts import THIS, Checkout, Machine, add_argument, checkouts
-from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request, whole_response
+from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request
 from tests.bench.pinned_process import PinnedProcess, cores, require_two_cores
 from tests.bench.stream_matches import REGION, Site
+from tests.chaos.http_messages import format_request, send
 
 ROUNDS = 7
 ROUND_S = 5.0
@@ -161,8 +162,8 @@ class Matchpod:
         """Write the responses that the bare application sends, and the live view that Express sends."""
         server_id, key, port = self._ids[0], self._site.key, self._site.port
         for name, accept in ((PLAIN, ""), (GZIP, "gzip")):
-            response = await whole_response(port, _get(server_id, key, accept), b"200")
-            (folder / name).write_bytes(response)
+            response = await send(port, _get(server_id, key, accept))
+            (folder / name).write_bytes(response.raw)
         body = (folder / PLAIN).read_bytes().partition(b"\r\n\r\n")[2]
         packed = (folder / GZIP).read_bytes().partition(b"\r\n\r\n")[2]
         print(f"the response has {len(body):,} bytes, {len(packed):,} with gzip", file=sys.stderr)
@@ -170,7 +171,7 @@ class Matchpod:
             raise RuntimeError("the compressed response differs")
         (folder / "live.json").write_bytes(body)
         with self._fresh() as site:
-            (folder / CREATED).write_bytes(await whole_response(site.port, _create(site.key), b"201"))
+            (folder / CREATED).write_bytes((await send(site.port, _create(site.key))).raw)
 
     async def measure(self, route: str, seconds: float) -> Measurement:
         """Request the servers of live matches in turn, or create matches with a new service."""
@@ -207,20 +208,15 @@ class Matchpod:
 
 
 def _create(key: str) -> bytes:
-    return _request("POST /api/v1/matches", key, MATCH_BODY)
+    headers = {"Authorization": f"Bearer {key}", "Accept": "application/json", "Content-Type": "application/json"}
+    return format_request("POST", "/api/v1/matches", headers, MATCH_BODY)
 
 
 def _get(server_id: str, key: str, accept: str) -> bytes:
-    return _request(f"GET /api/v1/servers/{server_id}", key, accept=accept)
-
-
-def _request(line: str, key: str, body: bytes = b"", *, accept: str = "") -> bytes:
-    head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n"
-    if accept:
-        head += f"Accept-Encoding: {accept}\r\n"
-    if body:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
+    headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
+    return format_request(
+        "GET", f"/api/v1/servers/{server_id}", headers | ({"Accept-Encoding": accept} if accept else {})
+    )
 
 
 def _load(route: str, key: str, ids: Sequence[str]) -> Load:

@@ -21,7 +21,6 @@ import asyncio
 import os
 import platform
 import random
-import sqlite3
 import statistics
 import sys
 import tempfile
@@ -29,12 +28,11 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import asyncpg  # type: ignore[import-untyped]
 import uvloop
 
 if __name__ == "__main__":
@@ -42,13 +40,12 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
-from tests.bench.history_databases import running_postgres
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
 from tests.chaos.receivers import Receivers
+from tests.chaos.stores import SqliteStore, Store, open_store
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -107,8 +104,9 @@ class Subject:
 
     label: str
     site: Site
-    postgres: Postgres | None
-    """Its database; None if that is a SQLite file."""
+    store: Store
+    folder: Path
+    """The folder of its database server, if it has one."""
     parts: list[Part] = field(default_factory=list)
     idle_mb: float = 0.0
     """Its memory before the first match."""
@@ -124,13 +122,15 @@ class Subject:
     def read(self) -> Reading:
         """Return what the service has used so far."""
         service = self.site.service
-        database_s = 0.0 if self.postgres is None else self.postgres.cpu_s()
+        database_s = 0.0 if self.store.url is None else postgres_cpu_s(self.folder / "postgres")
         return Reading(time.time(), service.cpu_s(), service.waited_s(), service.written_mb(), database_s)
 
     async def entries(self, first: Reading, last: Reading) -> list[tuple[str, bytes]]:
         """Return kind and body of the entries that were stored between two readings."""
         times = f"received_ms >= {int(first.at_s * 1000)} AND received_ms < {int(last.at_s * 1000)}"
-        rows = await self._rows(f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}")
+        rows: list[tuple[Any, ...]] = await self.store.rows(
+            f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}"
+        )
         return [(kind, unpacked(*body)) for kind, *body in rows]
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
@@ -138,15 +138,9 @@ class Subject:
         names = ", ".join(f"'{one}'" for one in of)
         wanted = f"kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= {first_ms}"
         columns = "server_id, received_ms, headers, body, is_compressed"
-        rows = await self._rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
+        rows: list[tuple[Any, ...]] = await self.store.rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
         found = (Entry(server_id, at_ms, head, unpacked(*body)) for server_id, at_ms, head, *body in rows)
         return {one for one in found if not of or b"Game Over" in one.body}
-
-    async def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        if self.postgres is not None:
-            return await self.postgres.fetch(query)
-        with closing(sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)) as db:
-            return db.execute(query).fetchall()
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
@@ -213,32 +207,17 @@ async def play_fast(port: int, seconds: float | None) -> None:
     await console.close()
 
 
-class Postgres:
-    """The database server of a service."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        folder.mkdir()
-        self.url = stack.enter_context(running_postgres(folder))
-        self._pid = (folder / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
-
-    def cpu_s(self) -> float:
-        """Return the CPU time of all its processes, including those that have ended."""
-        ticks = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it has just ended
-                fields = stat.read_text().rpartition(")")[2].split()
-                if stat.parent.name == self._pid:
-                    ticks += sum(map(int, fields[11:15]))
-                elif fields[1] == self._pid:
-                    ticks += sum(map(int, fields[11:13]))
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    async def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        connection = await asyncpg.connect(self.url)
-        try:
-            return [tuple(row) for row in await connection.fetch(query)]
-        finally:
-            await connection.close()
+def postgres_cpu_s(folder: Path) -> float:
+    """Return the CPU time of all processes of a database server, including those that have ended."""
+    ticks, pid = 0, (folder / "postmaster.pid").read_text().split("\n", 1)[0]
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            if stat.parent.name == pid:
+                ticks += sum(map(int, fields[11:15]))
+            elif fields[1] == pid:
+                ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(
@@ -246,15 +225,19 @@ async def measure(
 ) -> list[Subject]:
     """Measure services beside each other: each has a label, a checkout, and PostgreSQL or not."""
     subjects: list[Subject] = []
-    stack = ExitStack()
+    stack = AsyncExitStack()
     try:
         for label, checkout, has_postgres in compared:
             (folder / label).mkdir()
             # Not in the data folder of the service, which others than its owner cannot enter.
-            postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
-            database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url, "MATCHPOD_SECRET_KEY": KEY}
+            own = folder / f"{label}-server"
+            own.mkdir()
+            store: Store = SqliteStore(folder / label)
+            if has_postgres:
+                store = await stack.enter_async_context(open_store(own))
+            database = {"MATCHPOD_DATABASE_URL": store.url, "MATCHPOD_SECRET_KEY": KEY} if store.url else {}
             site = Site(folder / label, servers + ENDING, speed=1.0, checkout=checkout, environment=database, way=way)
-            subjects.append(Subject(label, site, postgres))
+            subjects.append(Subject(label, site, store, own))
             site.begin()
             subjects[-1].idle_mb = site.service.resident_mb()
         played = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
@@ -287,7 +270,7 @@ async def measure(
     finally:
         for one in subjects:
             one.site.end()
-        stack.close()
+        await stack.aclose()
     return subjects
 
 

@@ -35,6 +35,8 @@ import httpx
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.server_status import ServerPhase
 from matchpod.storage import servers
+from tests.bench.http_load import Caller
+from tests.chaos.http_messages import format_request
 from tests.e2e.serve_process import ServeProcess, serving
 from tests.s3_server import BUCKET, CREDENTIALS
 from tests.server_rows import server_row
@@ -56,32 +58,6 @@ def memory_kb(pid: int) -> tuple[int, int]:
 def children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in listed]
-
-
-class Caller:
-    """Polls a server all the time, on one connection, and keeps the times of the answers."""
-
-    def __init__(self, service: ServeProcess, key: str) -> None:
-        self._url = httpx.URL(f"{service.url}/api/v1/servers/srv_0")
-        self._request = f"GET {self._url.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
-        self.times: list[float] = []
-
-    async def run(self) -> None:
-        reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
-        while True:
-            began = time.perf_counter()
-            writer.write(self._request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            found = re.search(rb"content-length: (\d+)", head)
-            assert head.startswith(b"HTTP/1.1 200"), head
-            assert found is not None
-            await reader.readexactly(int(found[1]))
-            self.times.append(time.perf_counter() - began)
-            await asyncio.sleep(POLL_S)
-
-    def take(self) -> list[float]:
-        taken, self.times = self.times, []
-        return taken
 
 
 BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
@@ -111,7 +87,7 @@ def upload(url: str, name: str, size: int, mb_per_s: float) -> int:
 
 def shown(times: list[float]) -> str:
     cuts = statistics.quantiles(times, n=100)
-    return f"{1000 * statistics.median(times):6.2f} {1000 * cuts[98]:7.2f} {1000 * max(times):8.1f}   ({len(times)})"
+    return f"{statistics.median(times):6.2f} {cuts[98]:7.2f} {max(times):8.1f}   ({len(times)})"
 
 
 @contextlib.asynccontextmanager
@@ -139,10 +115,10 @@ async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
 
 
 async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:
-    key = service.key
     await add_matches(service, options.uploads + 1)
     main, (receiver, *_) = service.process.pid, children(service.process.pid)
-    caller = Caller(service, key)
+    request = format_request("GET", "/api/v1/servers/srv_0", {"Authorization": f"Bearer {service.key}"})
+    caller = Caller(httpx.URL(service.url).port or 80, [request], pause_s=POLL_S)
     polling = asyncio.create_task(caller.run())
     size = options.megabytes * MB
     await asyncio.sleep(3)

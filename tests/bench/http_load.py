@@ -1,4 +1,4 @@
-"""Generate HTTP load on keep-alive connections and count the responses.
+"""Generate HTTP load on keep-alive connections and count the responses, or note how long one caller waits for them.
 
 A minimal HTTP/1.1 client that reads only the status and length of a response. Each connection sends its next request
 after the response to the last one; no pipelining.
@@ -7,10 +7,15 @@ after the response to the last one; no pipelining.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 from typing import cast
+
+from tests.chaos.http_messages import read_response
 
 CONNECTIONS = 32
 """Enough to keep one core busy, but few enough for short waits."""
@@ -68,7 +73,6 @@ class _Client(asyncio.Protocol):
             return
         self._tally.answers += 1
         self._tally.last = answer
-        self._tally.last_whole = data
         if self._tally.is_open:
             self._transport.write(next(self._load.requests))
         else:
@@ -87,7 +91,6 @@ class _Tally:
     def __init__(self, connections: int) -> None:
         self.answers = 0
         self.last = b""
-        self.last_whole = b""
         self.is_open = True
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unfinished = connections
@@ -132,19 +135,47 @@ async def run_load(port: int, load: Load, seconds: float, *, connections: int = 
 
 async def send_request(port: int, request: bytes, status: bytes) -> bytes:
     """Send one request and return the body of the response."""
-    return (await _send(port, request, status)).last
-
-
-async def whole_response(port: int, request: bytes, status: bytes) -> bytes:
-    """Send one request and return the response with its head."""
-    return (await _send(port, request, status)).last_whole
-
-
-async def _send(port: int, request: bytes, status: bytes) -> _Tally:
     tally = _Tally(1)
     tally.is_open = False
     client = _Client(Load(iter([request]), status), tally)
     await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", port)
     async with asyncio.timeout(RESPONSE_S):
         await tally.done
-    return tally
+    return tally.last
+
+
+class Caller:
+    """Sends requests in turn on one connection, with a pause after each, and keeps how many ms each took."""
+
+    def __init__(self, port: int, requests: Sequence[bytes], *, pause_s: float) -> None:
+        self._port = port
+        self._requests = requests
+        self._pause_s = pause_s
+        self._times_ms: list[float] = []
+
+    async def run(self) -> None:
+        """Send requests until cancelled; raise RuntimeError at a status other than 200."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            for request in itertools.cycle(self._requests):
+                began_s = perf_counter()
+                writer.write(request)
+                response = await read_response(reader)
+                self._times_ms.append((perf_counter() - began_s) * 1000)
+                if response.status != 200:
+                    raise RuntimeError(f"unexpected response: {response.raw[:1000].decode(errors='replace')}")
+                await asyncio.sleep(self._pause_s)
+        finally:
+            writer.close()
+
+    async def measure(self, seconds: float) -> list[float]:
+        """Send requests for some seconds; return how many ms they took."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.run()
+        return self.take()
+
+    def take(self) -> list[float]:
+        """Return the times since the last call."""
+        taken, self._times_ms = self._times_ms, []
+        return taken

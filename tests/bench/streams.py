@@ -99,7 +99,7 @@ async def run(folder: Path, size: Size, *, has_readers: bool) -> Run:
             await site.create(number, rounds=size.rounds, quiet_s=size.quiet_s) for number in range(size.matches)
         ]
         await site.wait_until_running(matches)
-        group = ReaderGroup(site.port, site.key)
+        group = ReaderGroup(site.port, {"Authorization": f"Bearer {site.key}"})
         measured = Run(before_mb=site.service.resident_mb())
         readers = await open_readers(group, matches, size.readers) if has_readers else []
         stalled = StalledClients(group, matches, size.stalled if has_readers else 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
 
 from tests.chaos.http_messages import Request, read_request
@@ -120,8 +119,3 @@ async def _respond(kind: Receiver, number: int, arrival: Arrival, writer: asynci
     await writer.drain()
     arrival.is_accepted = answer is _OK
     return True
-
-
-def attempt_of(headers: Mapping[str, str]) -> str:
-    """Return the number of the attempt that a callback states."""
-    return headers.get("x-matchpod-attempt", "")

@@ -30,7 +30,7 @@ BODY: dict[str, Any] = {
 
 def delivery(at_s: float = 10.0, *, id: str = "msg_1", is_accepted: bool = True, **fields: Any) -> Delivery:
     body = json.dumps({**BODY, **fields}).encode()
-    return Delivery(at_s=at_s, id=id, attempt="1", body=body, is_accepted=is_accepted, is_signed=True)
+    return Delivery(at_s=at_s, id=id, body=body, is_accepted=is_accepted, is_signed=True)
 
 
 def canceled(reason: str) -> Delivery:
@@ -115,18 +115,18 @@ def test_each_violation_is_found_and_what_is_promised_is_none(
 
 @pytest.mark.parametrize("second", [delivery(12, id="msg_2"), delivery(12, result=None)], ids=["id", "body"])
 def test_callbacks_that_differ_are_a_second_outcome(second: Delivery) -> None:
-    deaths = [Death(0, "kill", 11, 12)]
+    deaths = [Death(11, 12)]
     assert "second outcome" in kinds(verdict(seen_match(delivery(), second), deaths=deaths))
 
 
 def test_same_callback_again_after_a_death_is_counted() -> None:
-    found = verdict(seen_match(delivery(10), delivery(14)), deaths=[Death(0, "kill", 11, 12)])
+    found = verdict(seen_match(delivery(10), delivery(14)), deaths=[Death(11, 12)])
     assert (kinds(found), found.repeats) == ([], 1)
 
 
 def test_same_callback_again_without_a_death_is_a_violation() -> None:
     assert kinds(verdict(seen_match(delivery(10), delivery(14)))) == ["repeated"]
-    before = [Death(0, "kill", 5, 60)]
+    before = [Death(5, 60)]
     assert kinds(verdict(seen_match(delivery(50), delivery(54)), deaths=before)) == ["repeated"]
 
 
@@ -180,7 +180,7 @@ def test_number_of_a_map_that_says_it_is_incomplete_is_a_marked_difference_but_i
 def test_without_a_fault_that_loses_lines_no_number_may_be_missing() -> None:
     missing = seen_match(with_players({"kills": None, "mvps": 2}))
     assert kinds(verdict(missing, is_lossless=True)) == ["incomplete"]
-    died = [Death(0, "kill", 1, 2)]
+    died = [Death(1, 2)]
     assert kinds(verdict(missing, is_lossless=True, deaths=died)) == [], "a report that no process received"
     incomplete = seen_match(with_players({"kills": 6, "mvps": 2}, complete=False))
     assert kinds(verdict(incomplete, is_lossless=True, deaths=died)) == ["incomplete"]
