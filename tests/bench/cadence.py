@@ -19,11 +19,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import platform
 import random
 import statistics
 import sys
-import tempfile
 import time
 import zlib
 from base64 import b64encode
@@ -40,7 +38,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
@@ -87,15 +85,12 @@ class Reading(NamedTuple):
 class Part:
     """What a service did in a part of the minute."""
 
-    seconds: float
-    cpu_s: float
+    used: Reading
+    """How long it took, and what the service used."""
     posts: int
     reports: int
     lines: int
     size: int
-    waited_s: float
-    written_mb: float
-    database_s: float
 
 
 @dataclass
@@ -279,15 +274,11 @@ def part_of(rows: Sequence[tuple[str, bytes]], first: Reading, last: Reading) ->
     posts = [body for kind, body in rows if kind == "log"]
     reports = [body for kind, body in rows if kind in ("report", "shots", "detection")]
     return Part(
-        seconds=last.at_s - first.at_s,
-        cpu_s=last.cpu_s - first.cpu_s,
+        used=Reading(*(after - before for before, after in zip(first, last, strict=True))),
         posts=len(posts),
         reports=len(reports),
         lines=sum(body.count(b"\n") for body in posts),
         size=sum(map(len, posts)) + sum(map(len, reports)),
-        waited_s=last.waited_s - first.waited_s,
-        written_mb=last.written_mb - first.written_mb,
-        database_s=last.database_s - first.database_s,
     )
 
 
@@ -302,7 +293,7 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
         cells = "".join(f"{row[name]:>14,.{1 if row[name] < 1000 else 0}f}" for row in rows)
         print(f"{name:44}{cells}")
     if len(subjects) == 2:
-        first, second = ([one.cpu_s / max(1, one.posts) for one in subject.parts] for subject in subjects)
+        first, second = ([one.used.cpu_s / max(1, one.posts) for one in subject.parts] for subject in subjects)
         ratios = [after / before for before, after in zip(first, second, strict=True)]
         shown = ", ".join(f"{ratio - 1:+.1%}" for ratio in ratios)
         print(
@@ -311,38 +302,38 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
 
 
 def figures(subject: Subject, servers: int) -> dict[str, float]:
-    parts, answers_ms = subject.parts, sorted(subject.answers_ms)
-    hours = sum(one.seconds for one in parts) / 3600 * servers
-    cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
+    parts = subject.parts
+    used = Reading(*map(sum, zip(*(one.used for one in parts), strict=True)))
+    hours, cpu_s, posts = used.at_s / 3600 * servers, used.cpu_s, sum(one.posts for one in parts)
     return {
         "CPU of the service per match-hour, s": cpu_s / hours,
-        "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
+        "CPU of PostgreSQL per match-hour, s": used.database_s / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
         "reports of plugins per match-hour": sum(one.reports for one in parts) / hours,
         "lines per match-hour": sum(one.lines for one in parts) / hours,
         "KB per match-hour": sum(one.size for one in parts) / hours / 1000,
-        "MB written per match-hour": sum(one.written_mb for one in parts) / hours,
+        "MB written per match-hour": used.written_mb / hours,
         "MB of memory, before the first match": subject.idle_mb,
         "MB of memory, all matches live": subject.live_mb,
         "KB of memory per live match": (subject.live_mb - subject.idle_mb) / servers * 1000,
-        "get server, median ms": statistics.median(answers_ms),
-        "get server, 99 % within ms": answers_ms[int(len(answers_ms) * 0.99)],
+        "get server, median ms": percentile(subject.answers_ms, 0.5),
+        "get server, 99 % within ms": percentile(subject.answers_ms, 0.99),
         **{f"event of a stream after its {name}, ms": ms for name, ms in shares(subject.events).items()},
         **{f"callback after the {name} of Game Over, ms": ms for name, ms in shares(subject.callbacks).items()},
-        "service, % of a core": cpu_s / sum(one.seconds for one in parts) * 100,
-        "  could run but had no core, %": sum(one.waited_s for one in parts) / sum(one.seconds for one in parts) * 100,
+        "service, % of a core": cpu_s / used.at_s * 100,
+        "  could run but had no core, %": used.waited_s / used.at_s * 100,
     }
 
 
 def measure_and_print(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> None:
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        subjects = uvloop.run(measure(Path(name), compared, servers=servers, seconds=given.seconds, way=given.way))
+    with bench_folder() as folder:
+        subjects = uvloop.run(measure(folder, compared, servers=servers, seconds=given.seconds, way=given.way))
     print(
-        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}, way: {given.way}; "
-        f"Python {platform.python_version()}\n{machine.text()}"
+        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}, way: {given.way}\n"
+        f"{machine.text()}"
     )
     print_figures(subjects, servers)
 

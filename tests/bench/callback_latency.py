@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import platform
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, checkouts, percentile
+from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.relay import Relay
 from tests.bench.stream_matches import FIRST_PLAYER, RCON_PASSWORD, START_S, Site
@@ -226,14 +224,14 @@ def main() -> None:
     given = parser.parse_args()
     require_two_cores("benchmark of callback latency", "the farm needs its own core")
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+    with bench_folder() as folder:
         subjects = uvloop.run(
-            measure(Path(name), checkouts(given.against), turns=given.turns, speed=given.speed, matches=given.matches)
+            measure(folder, checkouts(given.against), turns=given.turns, speed=given.speed, matches=given.matches)
         )
     samples = given.turns * given.matches
     print(
         f"\ncallback latency: {samples} matches of each kind, {len(KINDS) * given.matches} at a time at {given.speed:g}x, "
-        f"SQLite; Python {platform.python_version()}\n{machine.text()}"
+        f"SQLite\n{machine.text()}"
     )
     print_figures(subjects)
 

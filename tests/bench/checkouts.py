@@ -11,8 +11,11 @@ import asyncio
 import bisect
 import math
 import os
+import platform
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, process_time
@@ -54,6 +57,13 @@ def checkouts(against: Path | None) -> list[Checkout]:
     return [before, Checkout("after", THIS)]
 
 
+@contextmanager
+def bench_folder() -> Iterator[Path]:
+    """Yield a folder for the files of a benchmark."""
+    with tempfile.TemporaryDirectory(prefix="matchpod-bench-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
 def calibrate() -> float:
     """Return the milliseconds of CPU time that a fixed loop takes here: the best of some runs."""
     times = []
@@ -78,7 +88,7 @@ class Machine:
         whole = max(1, sum(passed))
         priority = "" if os.sched_getscheduler(0) == os.SCHED_OTHER else ", real-time priority"
         return (
-            f"load average {os.getloadavg()[0]:.1f}, idle {passed[3] / whole:.0%}, "
+            f"Python {platform.python_version()}, load average {os.getloadavg()[0]:.1f}, idle {passed[3] / whole:.0%}, "
             f"taken by the host {passed[7] / whole:.1%}, calibration loop {calibrate():.1f} ms{priority}"
         )
 

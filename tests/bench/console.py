@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.bench import console_wall
+from tests.bench.checkouts import Machine, bench_folder
 from tests.bench.stream_matches import Match, Site
 from tests.bench.stream_readers import ReaderGroup, StreamReader
 
@@ -138,7 +137,7 @@ async def measure_turn(site: Site, group: ReaderGroup) -> Turn:
 
 
 def print_wall(figures: Sequence[console_wall.Figure]) -> None:
-    print(f"\nconsole: the wall with {WALL_MATCHES} open matches; Python {platform.python_version()}")
+    print(f"\nconsole: the wall with {WALL_MATCHES} open matches")
     print(f"{'':56}{'median':>10}{'slowest':>10}{'size':>10}")
     for one in figures:
         print(f"{one.what:56}{one.median_ms:>7.1f} ms{max(one.times_ms):>7.0f} ms{one.size / 1000:>7,.0f} KB")
@@ -171,14 +170,15 @@ def main() -> None:
     parser.add_argument("--only", choices=("wall", "viewers"))
     parser.add_argument("--speed", type=float, default=1.0, help="of the matches that viewers look at")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    machine = Machine()
+    with bench_folder() as folder:
         if given.only != "viewers":
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
             turns = uvloop.run(measure_viewers(folder / "viewers", given.speed))
             print_viewers(*turns, given.speed)
+    print(machine.text())
 
 
 if __name__ == "__main__":

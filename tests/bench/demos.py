@@ -18,7 +18,6 @@ import contextlib
 import hashlib
 import os
 import random
-import re
 import signal
 import socket
 import statistics
@@ -48,16 +47,9 @@ RECORDED = b'{"record_demo":true}'
 CALL_S = 200.0
 
 
-def memory_kb(pid: int) -> tuple[int, int]:
-    """Return the resident memory of a process now, and its peak, without pages of files."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = {name: int(value) for name, value in re.findall(r"(RssAnon|VmHWM):\s+(\d+) kB", status)}
-    return found["RssAnon"], found["VmHWM"]
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed]
+def memory_mib(pid: int) -> float:
+    """Return the resident memory of a process, without pages of files."""
+    return int(Path(f"/proc/{pid}/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
 
 
 BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
@@ -116,7 +108,8 @@ async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
 
 async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:
     await add_matches(service, options.uploads + 1)
-    main, (receiver, *_) = service.process.pid, children(service.process.pid)
+    main = service.process.pid
+    receiver = int(Path(f"/proc/{main}/task/{main}/children").read_text().split()[0])
     request = format_request("GET", "/api/v1/servers/srv_0", {"Authorization": f"Bearer {service.key}"})
     caller = Caller(httpx.URL(service.url).port or 80, [request], pause_s=POLL_S)
     polling = asyncio.create_task(caller.run())
@@ -124,7 +117,7 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     await asyncio.sleep(3)
     caller.take()
     print(f"{'GET server, ms':24} median     p99      max   (requests)")
-    before = (memory_kb(main), memory_kb(receiver))
+    before = (memory_mib(main), memory_mib(receiver))
     await asyncio.sleep(options.seconds)
     print(f"{'without uploads':24} {shown(caller.take())}")
     command = [sys.executable, "-m", "tests.bench.demos", "--client", upload_url]
@@ -132,16 +125,16 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     began = time.perf_counter()
     clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     ends = asyncio.create_task(clients.communicate())
-    peak = [0, 0]
+    peak = [0.0, 0.0]
     while not ends.done():
         await asyncio.sleep(0.1)
         for number, pid in enumerate((main, receiver)):
-            peak[number] = max(peak[number], memory_kb(pid)[0])
+            peak[number] = max(peak[number], memory_mib(pid))
     took = time.perf_counter() - began
     print(f"{'with uploads':24} {shown(caller.take())}")
     await asyncio.sleep(options.seconds)
     print(f"{'without, afterwards':24} {shown(caller.take())}")
-    after = (memory_kb(main), memory_kb(receiver))
+    after = (memory_mib(main), memory_mib(receiver))
     sent = (await ends)[0].decode().split()
     assert set(sent) == {"200"}, f"uploads were refused: {sent}"
     right = checksum(size)
@@ -149,8 +142,8 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     print(f"\n{options.uploads} uploads of {options.megabytes} MB at once: {took:.1f} s, {total / MB / took:.0f} MB/s")
     for number, name in enumerate(("the service", "the receiving process")):
         print(
-            f"{name:24} {before[number][0] / 1024:.0f} MiB before, {peak[number] / 1024:.0f} at most,"
-            f" {after[number][0] / 1024:.0f} afterwards (anonymous memory)"
+            f"{name:24} {before[number]:.0f} MiB before, {peak[number]:.0f} at most,"
+            f" {after[number]:.0f} afterwards (anonymous memory)"
         )
     stored = {str(row[0]): row for row in await rows(service)}
     good = sum(row[1] == "available" and row[3] == right for row in stored.values())

@@ -13,10 +13,8 @@ import asyncio
 import itertools
 import json
 import os
-import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,7 +25,7 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts, percentile
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.http_load import Caller, Load, run_load
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
@@ -241,9 +239,9 @@ def main() -> None:
         return
     require_two_cores("flood benchmark", "the flood needs its own core")
     machine, is_reached = Machine(), True
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+    with bench_folder() as parent:
         for checkout in checkouts(given.against):
-            folder = Path(name) / checkout.label
+            folder = parent / checkout.label
             folder.mkdir()
             environment = {"MATCHPOD_PENDING_S": "86400", "MATCHPOD_OPS_PORT": "0"}
             site = Site(folder, 1, speed=SPEED, checkout=checkout, environment=environment)
@@ -252,7 +250,7 @@ def main() -> None:
                 is_reached = uvloop.run(run(site, checkout, given.seconds, given.kind or KINDS))
             finally:
                 site.end()
-    print(f"\nflood: Python {platform.python_version()}, {machine.text()}")
+    print(f"\nflood: {machine.text()}")
     sys.exit(0 if is_reached else 1)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import cast
 
-from tests.chaos.http_messages import read_response
+from tests.chaos.http_messages import read_response, send
 
 CONNECTIONS = 32
 """Enough to keep one core busy, but few enough for short waits."""
@@ -24,8 +24,6 @@ RESPONSE_S = 20.0
 """Timeout of a response."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,7 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._waiting:
             data = self._waiting + data
-        answer = _complete_body(data)
-        if answer is None:
+        if not _is_complete(data):
             self._waiting = data
             return
         self._waiting = b""
@@ -72,7 +69,6 @@ class _Client(asyncio.Protocol):
             self._tally.fail(data)
             return
         self._tally.answers += 1
-        self._tally.last = answer
         if self._tally.is_open:
             self._transport.write(next(self._load.requests))
         else:
@@ -90,7 +86,6 @@ class _Tally:
 
     def __init__(self, connections: int) -> None:
         self.answers = 0
-        self.last = b""
         self.is_open = True
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unfinished = connections
@@ -105,18 +100,14 @@ class _Tally:
             self.done.set_exception(RuntimeError(f"unexpected response: {answer[:1000].decode(errors='replace')}"))
 
 
-def _complete_body(data: bytes) -> bytes | None:
-    """Return the body of a response if it is complete, else None; one in chunks is returned with their sizes."""
+def _is_complete(data: bytes) -> bool:
     end = data.find(b"\r\n\r\n")
     if end < 0:
-        return None
+        return False
     length = _LENGTH.search(data, 0, end)
     if length is None:
-        if _CHUNKED.search(data, 0, end) is None:
-            raise ValueError("response without a content length")
-        return data[end + 4 :] if data.endswith(b"0\r\n\r\n") else None
-    body = data[end + 4 :]
-    return body if len(body) >= int(length[1]) else None
+        raise ValueError("response without a content length")
+    return len(data) >= end + 4 + int(length[1])
 
 
 async def run_load(port: int, load: Load, seconds: float, *, connections: int = CONNECTIONS) -> LoadResult:
@@ -133,15 +124,13 @@ async def run_load(port: int, load: Load, seconds: float, *, connections: int = 
     return LoadResult(requests, took_s, tally.answers)
 
 
-async def send_request(port: int, request: bytes, status: bytes) -> bytes:
+async def send_request(port: int, request: bytes, status: int) -> bytes:
     """Send one request and return the body of the response."""
-    tally = _Tally(1)
-    tally.is_open = False
-    client = _Client(Load(iter([request]), status), tally)
-    await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", port)
     async with asyncio.timeout(RESPONSE_S):
-        await tally.done
-    return tally.last
+        response = await send(port, request)
+    if response.status != status:
+        raise RuntimeError(f"unexpected response: {response.raw[:1000].decode(errors='replace')}")
+    return response.body
 
 
 class Caller:

@@ -108,15 +108,11 @@ class PinnedProcess:
         """Return the CPU time of all its threads."""
         return sum(self._times())
 
-    def loop_cpu_s(self) -> float:
-        """Return the CPU time of its first thread, which runs the event loop."""
-        return sum(self._times(f"task/{self._process.pid}/"))
-
     def kernel_cpu_s(self) -> float:
         return self._times()[1]
 
-    def _times(self, folder: str = "") -> tuple[float, float]:
-        fields = self._read(f"{folder}stat").rpartition(")")[2].split()
+    def _times(self) -> tuple[float, float]:
+        fields = self._read("stat").rpartition(")")[2].split()
         ticks = os.sysconf("SC_CLK_TCK")
         return int(fields[11]) / ticks, int(fields[12]) / ticks
 

@@ -236,12 +236,12 @@ class Site:
         """Create a match with these game settings and other fields of its body; return the response."""
         body = {"region": REGION, "gameType": "cs2", "gameSettings": settings, **fields}
         created: dict[str, Any] = json.loads(
-            await self._request("POST", "/api/v1/matches", b"201", json.dumps(body).encode())
+            await self._request("POST", "/api/v1/matches", 201, json.dumps(body).encode())
         )
         return created
 
     async def get(self, path: str) -> Any:
-        return json.loads(await self._request("GET", path, b"200"))
+        return json.loads(await self._request("GET", path, 200))
 
     async def count_maps(self, status: str) -> int:
         return int((await self.get(f"/api/v1/cs2/matches?status={status}&pageSize=1"))["total"])
@@ -275,10 +275,10 @@ class Site:
     async def ended_streams(self) -> dict[str, int]:
         """Return the number of ended streams by reason, from the metrics of the service."""
         ended: dict[str, int] = {}
-        for why, count in _ENDED_STREAMS.findall((await self._request("GET", "/metrics", b"200")).decode()):
+        for why, count in _ENDED_STREAMS.findall((await self._request("GET", "/metrics", 200)).decode()):
             ended[why] = ended.get(why, 0) + int(count)
         return ended
 
-    async def _request(self, method: str, path: str, status: bytes, body: bytes = b"") -> bytes:
+    async def _request(self, method: str, path: str, status: int, body: bytes = b"") -> bytes:
         headers = {"Authorization": f"Bearer {self.key}"} | ({"Content-Type": "application/json"} if body else {})
         return await send_request(self.port, format_request(method, path, headers, body), status)

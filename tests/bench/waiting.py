@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import signal
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ if __name__ == "__main__":
 
 from matchpod.adapters.rcon_client import RconConsoles
 from tests.bench.cadence import bring_to_play, settings_of
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts
 from tests.bench.pinned_process import NO_LIMITS, PinnedProcess, require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, Site
 from tests.chaos.stores import SqliteStore
@@ -148,16 +146,16 @@ def main() -> None:
     parser.add_argument("--only", choices=("starts", "kill", "stop"), help="measure only one of the three")
     given = parser.parse_args()
     require_two_cores("benchmark of waiting", "the farm needs its own core")
-    print(f"\nwaiting: one service on SQLite; Python {platform.python_version()}")
+    print("\nwaiting: one service on SQLite")
     for checkout in checkouts(given.against):
         machine = Machine()
         if given.only in (None, "starts"):
-            with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-                print_starts(checkout.label, uvloop.run(measure_starts(Path(name), checkout, MATCHES)))
+            with bench_folder() as folder:
+                print_starts(checkout.label, uvloop.run(measure_starts(folder, checkout, MATCHES)))
         for kind, stop in (("kill", signal.SIGKILL), ("stop", signal.SIGTERM)):
             if given.only in (None, kind):
-                with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-                    found = uvloop.run(measure_restart(Path(name), checkout, given.servers, stop))
+                with bench_folder() as folder:
+                    found = uvloop.run(measure_restart(folder, checkout, given.servers, stop))
                 print_restart(checkout.label, stop, found)
         print(f"{checkout.label:8}{machine.text()}")
 

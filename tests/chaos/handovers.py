@@ -107,8 +107,7 @@ class Handovers:
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return "none"
-        body = msgspec.json.decode(arrivals[0].request.body, type=dict[str, object])
-        return str(body.get("reason", body["eventType"]))
+        return arrivals[0].end
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 
+import msgspec
+
 from tests.chaos.http_messages import Request, read_request
 from tests.chaos.plan import Receiver
 from tests.e2e.service.callback_receiver import Received
@@ -27,6 +29,12 @@ class Arrival:
         self.request = request
         self.at_s = time.monotonic()
         self.is_accepted = False
+
+    @property
+    def end(self) -> str:
+        """How the match ended: `match_over`, or the reason of its cancellation."""
+        body = msgspec.json.decode(self.request.body)
+        return str(body.get("reason") or body["eventType"])
 
     def is_signed_with(self, secret: str) -> bool:
         """True if it has a valid signature for this secret."""
