@@ -104,7 +104,7 @@ class Subject:
         self._speed = speed
         self._matches = matches
         self._site: Site | None = None
-        self._relay = Relay(self._port)
+        self._relay = Relay(lambda: self._site.port if self._site else 0)
 
     async def begin(self) -> None:
         """Start the farm and the service."""
@@ -118,10 +118,6 @@ class Subject:
             environment={"MATCHPOD_PUBLIC_URL": f"http://127.0.0.1:{self._relay.port}"},
         )
         self._site.begin()
-
-    def _port(self) -> int:
-        assert self._site is not None
-        return self._site.port
 
     def end(self) -> None:
         if self._site is not None:

@@ -36,6 +36,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.storage import servers
 from tests.bench.http_load import Caller
 from tests.chaos.http_messages import format_request
+from tests.chaos.stores import Rows, SqliteStore
 from tests.e2e.serve_process import ServeProcess, serving
 from tests.s3_server import BUCKET, CREDENTIALS
 from tests.server_rows import server_row
@@ -99,11 +100,9 @@ async def add_matches(service: ServeProcess, number: int) -> None:
             await servers.create(db, row, idempotency=None)
 
 
-async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
-    async with database(service) as db:
-        return list(
-            await db.read("SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id")
-        )
+async def rows(service: ServeProcess) -> Rows:
+    query = "SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id"
+    return await SqliteStore(service.folder / "data").rows(query)
 
 
 async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:

@@ -48,8 +48,10 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
     async with Cluster(folder, store) as cluster:
         body = GameSpec("duel", 1).body(speed=1, is_lockstep=False)
         ids = [await cluster.create(body) for _ in range(FLOODED + OTHERS)]
-        for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
-            await _wait_until_running(cluster, server_id)
+        async with asyncio.timeout(START_S):
+            for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
+                while (await cluster.call("GET", f"/api/v1/servers/{server_id}")).json["status"] != "running":
+                    await asyncio.sleep(0.5)
         found = await store.log_tokens()
         tokens = [found[server_id] for server_id in ids]
         port = cluster.replicas[0].port
@@ -71,12 +73,6 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
         say(row)
     failed = sum(one.failures.total() for one in (*calm.values(), *flooded.values()))
     return not failed, [*TABLE, *rows]
-
-
-async def _wait_until_running(cluster: Cluster, server_id: str) -> None:
-    async with asyncio.timeout(START_S):
-        while (await cluster.call("GET", f"/api/v1/servers/{server_id}")).json["status"] != "running":
-            await asyncio.sleep(0.5)
 
 
 async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> dict[str, Measured]:

@@ -806,8 +806,7 @@ def test_postgresql_needs_its_url_and_a_secret_key(tmp_path: Path) -> None:
 def test_notes_say_what_is_open_and_what_is_left_to_do(
     options: list[str], says: list[str], does_not_say: list[str]
 ) -> None:
-    words = ["install", "matchpod", str(CHART), "--dry-run=client", "--set", ",".join(options)]
-    done = helm(*words)
+    done = helm("install", "matchpod", str(CHART), "--dry-run=client", "--set", ",".join(options))
     assert done.returncode == 0, done.stderr
     notes = done.stdout.partition("NOTES:\n")[2]
     assert [text for text in says if text not in notes] == []
