@@ -10,9 +10,9 @@ import pytest
 
 from matchpod.console.match_actions import ACTION_NOTICES
 from matchpod.console.notices import NOTICES
-from matchpod.console.routes import ROUTES, AnyRoute
 from tests.contract.console import console_site
 from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite, open_site
+from tests.contract.console.test_routes import POSTS, address
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -32,12 +32,6 @@ async def test_notice_is_shown_once_by_the_page_after_the_form(site: ConsoleSite
         assert shown(await browser.get(response.headers["location"])) == ACTION_NOTICES["canceled"]
         assert shown(await browser.get(response.headers["location"])) == ""  # a reload
         assert dict(browser.cookies) == {site.cookie_name: site.cookies[OWNER]}
-
-
-async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
-    response = await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
-    assert shown(await site.request("GET", response.headers["location"], who=OPERATOR)) == ""
-    assert shown(await site.follow(response, who=OPERATOR)) == NOTICES["region-on"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +55,7 @@ async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
 async def test_text_of_a_cookie_is_never_shown(site: ConsoleSite, value: str) -> None:
     cookies = f"matchpod-notice={value}; {site.cookie(OWNER)['Cookie']}"
     headers = {b"cookie": cookies.encode(), b"sec-fetch-site": b"same-origin"}
-    transport = httpx.ASGITransport(app=site.service.web)
-    async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+    async with site.program() as client:
         response = await client.get("/console/regions", headers=headers)
     assert shown(response) == ""
     assert "set-cookie" not in response.headers
@@ -81,17 +74,16 @@ async def test_cookie_of_a_notice_is_short_and_closed(tmp_path: Path) -> None:
         assert "Max-Age=0" in page.headers["set-cookie"]
 
 
-@pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "POST"], ids=lambda one: one.path)
-async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite, route: AnyRoute) -> None:
+async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite) -> None:
     """Browsers show it if the answer to the form is a page: with faults, or with a secret."""
-    path = re.sub(r"\{\w+\}", "0", route.path)
     before = site.stored()
-    response = await site.request("GET", path, who=OWNER)
-    if route.path.startswith("/console/login") or route.path in ("/console/create", "/console/create/sheet"):
-        assert response.status_code in (200, 303)
-    else:
-        assert response.status_code == 303
-        assert path.startswith(f"{response.headers['location']}/")
+    for path in (address(route) for route in POSTS):
+        response = await site.request("GET", path, who=OWNER)
+        if path.startswith("/console/login") or path in ("/console/create", "/console/create/sheet"):
+            assert response.status_code in (200, 303), path
+        else:
+            assert response.status_code == 303, path
+            assert path.startswith(f"{response.headers['location']}/")
     assert site.stored() == before
 
 
