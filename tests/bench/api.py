@@ -154,8 +154,7 @@ class Matchpod:
         self._ids = [one["serverId"] for one in created]
         async with asyncio.timeout(LIVE_S):
             running = [await self._site.running_server(server_id) for server_id in self._ids]
-            while (await self._site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < MATCHES:
-                await asyncio.sleep(0.5)
+            await self._site.wait_until_live(MATCHES)
         await asyncio.gather(*(play_fast(server["port"], FAST_S) for server in running))
 
     async def record(self, folder: Path) -> None:

@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
@@ -47,9 +46,9 @@ from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
 from tests.bench.history_databases import running_postgres
-from tests.bench.latency_relay import CallbackReceiver
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
+from tests.chaos.receivers import Receivers
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -151,24 +150,21 @@ class Subject:
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
-        first_ms, receiver = int(time.time() * 1000), CallbackReceiver()
-        await receiver.open()
-        begun_ms = time.time() * 1000 - perf_counter() * 1000
-        created = [await self._create_short(number, receiver.port) for number in range(ENDING)]
+        first_ms, begun_ms = int(time.time() * 1000), time.time() * 1000 - time.monotonic() * 1000
         entries: set[Entry] = set()
-        async with asyncio.timeout(ENDING_S):
+        async with asyncio.timeout(ENDING_S), Receivers() as receivers:
+            created = [await self._create_short(number, receivers.url(str(number))) for number in range(ENDING)]
             await asyncio.gather(*(self._play_fast(one) for one in created))
-            while len(receiver.arrived_s) < ENDING:
+            while receivers.count < ENDING:
                 await asyncio.sleep(POLL_S)
                 entries |= await self.posts(first_ms, created)  # they are packed soon after the end
-        receiver.close()
-        arrived_ms = {one: begun_ms + receiver.arrived_s[number] * 1000 for number, one in enumerate(created)}
+        arrived_ms = {one: begun_ms + receivers.at(str(n))[0].at_s * 1000 for n, one in enumerate(created)}
         self.callbacks = callback_delays(entries, arrived_ms, speed=FAST)
 
-    async def _create_short(self, number: int, port: int) -> str:
+    async def _create_short(self, number: int, callback_url: str) -> str:
         settings = {**settings_of(1_001 + 10 * number), "maxRounds": ENDING_ROUNDS}
         settings["customCvars"] = f"sim_scenario one_sided\n{settings['customCvars']}"
-        created = await self.site.create_with(settings, callbackUrl=f"http://127.0.0.1:{port}/{number}")
+        created = await self.site.create_with(settings, callbackUrl=callback_url)
         return str(created["serverId"])
 
     async def _play_fast(self, server_id: str) -> None:
@@ -201,8 +197,7 @@ async def bring_to_play(site: Site, servers: int) -> list[str]:
     created = [await site.create_with(settings_of(number)) for number in range(servers)]
     async with asyncio.timeout(LIVE_S * (1 + servers / 500)):
         running = [await site.running_server(one["serverId"]) for one in created]
-        while (await site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < servers:
-            await asyncio.sleep(1)
+        await site.wait_until_live(servers)
     rng = random.Random(servers)
     await asyncio.gather(*(play_fast(server["port"], rng.uniform(*FAST_S)) for server in running))
     return [str(one["serverId"]) for one in created]
@@ -285,7 +280,7 @@ async def measure(
             await watch.end()
         for one in subjects:
             one.live_mb = one.site.service.resident_mb()
-            live = (await one.site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"]
+            live = await one.site.count_maps("live")
             if live < servers:
                 raise RuntimeError(f"{one.label}: only {live} of {servers} matches are live at the end")
         await asyncio.gather(*(one.play_to_the_end() for one in subjects))

@@ -1,4 +1,4 @@
-"""Measure how long a match takes from the post with `Game Over` to the first byte of its callback. Part of `make bench`.
+"""Measure how long a match takes from the post with `Game Over` to its callback. Part of `make bench`.
 
 A service on one core plays matches of all modes at once, on a farm of simulated servers on another core. What the farm
 sends passes through a relay, which records when it passes on the last line; all clocks are those of this process. With
@@ -28,9 +28,10 @@ if __name__ == "__main__":
 
 from matchpod.adapters.rcon_client import RconConsoles
 from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, checkouts, percentile
-from tests.bench.latency_relay import CallbackReceiver, Relay
 from tests.bench.pinned_process import require_two_cores
+from tests.bench.relay import Relay
 from tests.bench.stream_matches import FIRST_PLAYER, RCON_PASSWORD, START_S, Site
+from tests.chaos.receivers import Receivers
 
 SPEED = 10.0
 ROUNDS = 2
@@ -104,8 +105,8 @@ class Subject:
         self._folder = folder
         self._speed = speed
         self._matches = matches
-        self._relay = Relay()
         self._site: Site | None = None
+        self._relay = Relay(self._port)
 
     async def begin(self) -> None:
         """Start the farm and the service."""
@@ -119,34 +120,36 @@ class Subject:
             environment={"MATCHPOD_PUBLIC_URL": f"http://127.0.0.1:{self._relay.port}"},
         )
         self._site.begin()
-        self._relay.upstream_port = self._site.port
+
+    def _port(self) -> int:
+        assert self._site is not None
+        return self._site.port
 
     def end(self) -> None:
         if self._site is not None:
             self._site.end()
 
-    async def play(self, receiver: CallbackReceiver, host: HostWatch, first: int) -> None:
+    async def play(self, receivers: Receivers, host: HostWatch, first: int) -> None:
         """Play matches of all kinds with numbers from `first` on, and measure them."""
         assert self._site is not None
         kinds = dict(enumerate(KINDS * self._matches, start=first))
-        ports = dict(await asyncio.gather(*(self._start(receiver, number, kind) for number, kind in kinds.items())))
+        ports = dict(await asyncio.gather(*(self._start(receivers, number, kind) for number, kind in kinds.items())))
         deadline = monotonic() + START_S + PLAY_S / self._speed
-        while not kinds.keys() <= receiver.arrived_s.keys():
+        while missing := [kind.label for number, kind in kinds.items() if not receivers.at(str(number))]:
             if monotonic() > deadline:
-                missing = [kinds[number].label for number in kinds.keys() - receiver.arrived_s.keys()]
                 raise RuntimeError(f"no callback of {missing} in time")
             await asyncio.sleep(0.1)
         for number, kind in kinds.items():
-            _check(receiver.bodies[number], kind, self.checkout)
-            begin_s, end_s = self._relay.game_over_s.pop(ports[number]), receiver.arrived_s[number]
+            arrival = receivers.at(str(number))[0]
+            _check(arrival.request.body, kind, self.checkout)
+            begin_s, end_s = self._relay.game_over_s.pop(ports[number]), arrival.at_s
             is_disturbed = host.taken_s(begin_s, end_s) > TAKEN_S + TAKEN_SHARE * (end_s - begin_s)
             (self.disturbed_ms if is_disturbed else self.latencies_ms[kind]).append((end_s - begin_s) * 1000)
         await self._wait_until_released()
 
-    async def _start(self, receiver: CallbackReceiver, number: int, kind: Kind) -> tuple[int, int]:
+    async def _start(self, receivers: Receivers, number: int, kind: Kind) -> tuple[int, int]:
         assert self._site is not None
-        callback = f"http://127.0.0.1:{receiver.port}/{number}"
-        created = await self._site.create_with(kind.settings(number), callbackUrl=callback)
+        created = await self._site.create_with(kind.settings(number), callbackUrl=receivers.url(str(number)))
         async with asyncio.timeout(START_S):
             server = await self._site.running_server(created["serverId"])
         if not kind.has_shots:
@@ -177,16 +180,16 @@ async def measure(
     folder: Path, compared: Sequence[Checkout], *, turns: int, speed: float, matches: int
 ) -> list[Subject]:
     """Let the checkouts take turns."""
-    receiver, host = CallbackReceiver(), HostWatch()
-    await receiver.open()
+    host = HostWatch()
     watching = asyncio.create_task(host.run())
     subjects = [Subject(one, folder / one.label, speed=speed, matches=matches) for one in compared]
     try:
-        for subject in subjects:
-            await subject.begin()
-        for turn in range(turns):
-            for index, subject in enumerate(subjects):
-                await subject.play(receiver, host, (turn * len(subjects) + index) * len(KINDS) * matches)
+        async with Receivers() as receivers:
+            for subject in subjects:
+                await subject.begin()
+            for turn in range(turns):
+                for index, subject in enumerate(subjects):
+                    await subject.play(receivers, host, (turn * len(subjects) + index) * len(KINDS) * matches)
     finally:
         watching.cancel()
         for subject in subjects:

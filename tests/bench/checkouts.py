@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
+from time import monotonic, process_time
 
 THIS = Path(__file__).resolve().parents[2]
 CALIBRATION_STEPS = 300_000
@@ -35,19 +35,21 @@ class Checkout:
         return sys.executable if self.folder == THIS else str(self.folder / ".venv" / "bin" / "python")
 
 
+THIS_CHECKOUT = Checkout("this", THIS)
+
+
 def add_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", type=Path, help="folder of another checkout to compare with, with its own .venv")
 
 
 def checkouts(against: Path | None) -> list[Checkout]:
     """Return the checkouts to measure: the other one first."""
-    this = Checkout("after" if against else "this", THIS)
     if against is None:
-        return [this]
+        return [THIS_CHECKOUT]
     before = Checkout("before", against.resolve())
     if not Path(before.python).is_file():
         sys.exit(f"{before.python} does not exist. Run `make .venv/.ready` in {against}.")
-    return [before, this]
+    return [before, Checkout("after", THIS)]
 
 
 def calibrate() -> float:
@@ -89,12 +91,12 @@ class HostWatch:
     async def run(self) -> None:
         """Read the system's counter again and again."""
         while True:
-            self._times_s.append(perf_counter())
+            self._times_s.append(monotonic())
             self._taken_s.append(_cpu_times()[7] / os.sysconf("SC_CLK_TCK"))
             await asyncio.sleep(HOST_WATCH_S)
 
     def taken_s(self, begin_s: float, end_s: float) -> float:
-        """Return the CPU time taken from all cores between two times of `perf_counter`."""
+        """Return the CPU time taken from all cores between two times of `monotonic`."""
         last = len(self._times_s) - 1
         first = max(0, bisect.bisect_right(self._times_s, begin_s) - 1)
         after = min(last, bisect.bisect_left(self._times_s, end_s))

@@ -109,7 +109,9 @@ async def measure_viewers(folder: Path, speed: float) -> tuple[list[Turn], list[
         matches = [
             await site.create(number, rounds=ROUNDS, quiet_s=round(QUIET_S * speed)) for number in range(MATCHES)
         ]
-        await wait_until_live(site, matches)
+        await site.wait_until_running(matches)
+        async with asyncio.timeout(START_S):
+            await site.wait_until_live(0.95 * MATCHES)
         cookie = await log_in(site)
         await asyncio.sleep(WARM_UP_S / speed)
         turns: dict[bool, list[Turn]] = {False: [], True: []}
@@ -124,14 +126,6 @@ async def measure_viewers(folder: Path, speed: float) -> tuple[list[Turn], list[
     finally:
         site.end()
     return turns[False], turns[True]
-
-
-async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
-    """Wait until nearly all matches are being played."""
-    await site.wait_until_running(matches)
-    async with asyncio.timeout(START_S):
-        while (await site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < 0.95 * len(matches):
-            await asyncio.sleep(1)
 
 
 async def log_in(site: Site) -> str:

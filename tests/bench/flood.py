@@ -225,8 +225,7 @@ async def run(site: Site, checkout: Checkout, seconds: float, kinds: Sequence[st
     caller = Caller(site.port, other_key, ours[-1])
     site.key = flooder_key
     await site.running_server(live)
-    while (await site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < 1:
-        await asyncio.sleep(0.5)
+    await site.wait_until_live(1)
     await caller.measure(1.0)
     print(
         f"\n{checkout.label}: others' requests, ms{'':22}{'p50':>10}{'p90':>10}{'p99':>10}{'quiet = 1':>11}{'requests':>10}"

@@ -92,7 +92,7 @@ async def measure(folder: Path, checkout: Checkout, given: argparse.Namespace) -
         site.begin()
         print(f"{checkout.label:>12}{'ended':>8}{'resident, MB':>16}{'anonymous, MB':>16}{'after, s':>12}")
         first, *_, last = await play(site, matches=given.matches)
-        finished = (await site.get("/api/v1/cs2/matches?status=finished&pageSize=1"))["total"]
+        finished = await site.count_maps("finished")
         print(f"{'':12}{finished} maps finished; waiting {COLLECT_S:.0f} s for the garbage collection")
         await asyncio.sleep(COLLECT_S + 10)
         idle = Memory(last.ended, site.service.resident_mb(), site.service.anonymous_mb(), 0)

@@ -20,10 +20,9 @@ from typing import Any
 import msgspec
 
 from matchpod.service.identity.identifiers import map_id
-from tests.bench.checkouts import THIS, Checkout
+from tests.bench.checkouts import THIS, THIS_CHECKOUT, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
-from tests.bench.watched_service import PUBLICATIONS
 from tests.first_key import first_key
 
 START_S = 60.0
@@ -100,12 +99,6 @@ class MeasuredProcess(PinnedProcess):
         return int(fields[11]) / ticks, int(fields[12]) / ticks
 
 
-class Timeline(msgspec.Struct, rename="camel"):
-    """A page of a polled timeline, with undecoded items."""
-
-    items: list[msgspec.Raw]
-
-
 class Match(msgspec.Struct):
     """A created match."""
 
@@ -120,10 +113,19 @@ class Match(msgspec.Struct):
         maps = [map_id(created["gameId"], index + 1) for index in range(3 if "seriesFormat" in settings else 1)]
         return cls(created["serverId"], maps, is_deathmatch=settings["matchType"] == "deathmatch")
 
+    @property
+    def stream(self) -> str:
+        """The path of the stream of all its maps."""
+        return f"/api/v1/servers/{self.server_id}/stream"
+
     def paths(self) -> list[str]:
         """Return the paths of its streams: the server's before each map's, so that half of the readers read the server's."""
-        whole = f"/api/v1/servers/{self.server_id}/stream"
-        return [path for one in self.maps for path in (whole, f"/api/v1/cs2/matches/{one}/events/stream")]
+        return [path for one in self.maps for path in (self.stream, map_stream(one))]
+
+
+def map_stream(map_id: str) -> str:
+    """Return the path of the stream of a map."""
+    return f"/api/v1/cs2/matches/{map_id}/events/stream"
 
 
 def game_settings(number: int, rounds: int) -> dict[str, Any]:
@@ -177,11 +179,10 @@ class Site:
         servers: int,
         *,
         speed: float,
-        checkout: Checkout | None = None,
+        checkout: Checkout = THIS_CHECKOUT,
         environment: Mapping[str, str] | None = None,
         way: Way = Way.DIRECT,
     ) -> None:
-        """A service of a given `checkout` runs unchanged: its publications are not recorded."""
         self.folder = folder
         command = [sys.executable, "-m", "matchpod"]
         arguments = f"-port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
@@ -195,25 +196,20 @@ class Site:
         ]
         self.relay: MeasuredProcess | None = None
         self._nginx_port: int | None = None
-        self.publications = folder / "publications.txt"
         try:
             self._write_region(folder, servers, speed)
-            settings = {"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", PUBLICATIONS: str(self.publications)}
-            # Run as a module, so that `tests` is importable from the checkout.
-            program = [sys.executable, "-m", "tests.bench.watched_service"]
+            settings = {"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0"}
             if way is Way.SEGMENTS:
                 self.relay = self._start_relay()
                 settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self.relay.wait_for(_LISTENING.pattern, START_S)}"
             if way is Way.NGINX:
                 self._nginx_port = free_port()
                 settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self._nginx_port}"
-            if checkout is not None:
-                program = [checkout.python, "-m", "matchpod", "serve"]
             self.service = MeasuredProcess(
-                program,
+                [checkout.python, "-m", "matchpod", "serve"],
                 folder / "matchpod.log",
                 environment={**settings, **(environment or {})},
-                cwd=THIS if checkout is None else checkout.folder,
+                cwd=checkout.folder,
             )
         except BaseException:
             self._end_farms()
@@ -232,7 +228,7 @@ class Site:
         self._end_farms()
 
     def _start_relay(self) -> MeasuredProcess:
-        program = [sys.executable, "-m", "tests.bench.segment_relay", str(self.folder / RELAYED)]
+        program = [sys.executable, "-m", "tests.bench.relay", str(self.folder / RELAYED)]
         return MeasuredProcess(program, self.folder / "relay.log", on=cores()[1:], cwd=THIS)
 
     def _start_nginx(self, port: int) -> MeasuredProcess:
@@ -281,10 +277,13 @@ class Site:
     async def get(self, path: str) -> Any:
         return json.loads(await self._request(f"GET {path}", b"200"))
 
-    async def open_maps(self) -> int:
-        """Return the number of maps that are not over yet."""
-        pages = [await self.get(f"/api/v1/cs2/matches?status={status}&pageSize=1") for status in ("upcoming", "live")]
-        return sum(int(page["total"]) for page in pages)
+    async def count_maps(self, status: str) -> int:
+        return int((await self.get(f"/api/v1/cs2/matches?status={status}&pageSize=1"))["total"])
+
+    async def wait_until_live(self, maps: float) -> None:
+        """Wait until at least this many maps are being played."""
+        while await self.count_maps("live") < maps:
+            await asyncio.sleep(0.5)
 
     async def wait_until_running(self, matches: Sequence[Match]) -> None:
         async with asyncio.timeout(START_S):
@@ -299,15 +298,13 @@ class Site:
             await asyncio.sleep(0.1)
         return server
 
-    async def timeline(self, polled_map: str) -> list[bytes]:
-        """Poll all items of a map."""
-        items: list[bytes] = []
-        while True:
-            path = f"/api/v1/cs2/matches/{polled_map}/events?afterSeq={len(items)}&limit={PAGE}"
-            page = msgspec.json.decode(await self._request(f"GET {path}", b"200"), type=Timeline).items
-            items += map(bytes, page)
-            if len(page) < PAGE:
-                return items
+    async def count_events(self, map_id: str) -> int:
+        """Return how many events of a map are stored."""
+        count, items = 0, [None] * PAGE
+        while len(items) == PAGE:
+            items = (await self.get(f"/api/v1/cs2/matches/{map_id}/events?afterSeq={count}&limit={PAGE}"))["items"]
+            count += len(items)
+        return count
 
     async def ended_streams(self) -> dict[str, int]:
         """Return the number of ended streams by reason, from the metrics of the service."""

@@ -493,19 +493,8 @@ def _not_found(call: Call) -> Reply:
 
 def _matches(selector: Object, labels: Object) -> bool:
     """True if a selector of an allocation matches labels."""
-    if not selector["matchLabels"].items() <= labels.items():
-        return False
-    for one in selector.get("matchExpressions", ()):
-        value, values = labels.get(one["key"]), one.get("values", ())
-        is_met = {
-            "In": value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }
-        if not is_met[one["operator"]]:
-            return False
-    return True
+    absent = {one["key"] for one in selector.get("matchExpressions", ()) if one["operator"] == "DoesNotExist"}
+    return selector["matchLabels"].items() <= labels.items() and absent.isdisjoint(labels)
 
 
 def _is_selected(server: Object, call: Call) -> bool:

@@ -71,14 +71,6 @@ async def world(db: Database) -> World:
 # --- authentication -----------------------------------------------------------------------------------------------
 
 
-async def test_key_has_its_organization_role_and_scopes(world: World) -> None:
-    key = await world.access.create_key("acme", name="ci", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
-    principal = await world.access.authenticate(f"Bearer {key.text}")
-    (acme,) = await world.access.organizations()
-    assert (principal.org_id, principal.key_id) == (acme.id, key.view.id)
-    assert (principal.role, principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
-
-
 async def test_key_expires_even_if_it_is_cached(world: World) -> None:
     key = await world.new_key(expires_in_s=2)
     world.clock.at_ms += 1_999
@@ -102,17 +94,6 @@ async def test_revoked_key_is_rejected_at_once_here_and_soon_in_other_processes(
     assert await world.is_accepted(other)
     assert await world.access.revoke_key(other.view.id)
     assert not await world.is_accepted(other)
-
-
-async def test_key_is_read_from_the_database_once_per_five_seconds(world: World) -> None:
-    key = await world.new_key()
-    before = world.db.reads
-    for _ in range(10):
-        assert await world.is_accepted(key)
-    assert world.db.reads == before + 1
-    world.clock.at_ms += rules.CACHE_MS
-    assert await world.is_accepted(key)
-    assert world.db.reads == before + 2
 
 
 async def test_number_of_cached_keys_is_limited_and_invalid_keys_are_not_cached(world: World) -> None:
@@ -177,18 +158,6 @@ async def test_only_cached_keys_are_accepted_during_a_database_outage(world: Wor
 # --- organizations ------------------------------------------------------------------------------------------------
 
 
-async def test_organization_of_a_new_name_and_its_owner_key_are_created_together(world: World) -> None:
-    created = await world.access.create_organization_with_key("demo", key_name="first")
-    principal = await world.access.authenticate(f"Bearer {created.text}")
-    assert principal.may_create
-    assert principal.scopes == frozenset(Scope)
-    with pytest.raises(AccessError, match="An organization named demo already exists"):
-        await world.access.create_organization_with_key("demo", key_name="second")
-    with pytest.raises(AccessError, match="An organization named demo already exists"):
-        await world.access.create_organization("demo")
-    assert [key.name for key in await world.access.keys("demo")] == ["first"]
-
-
 async def test_each_organization_has_its_own_webhook_secret_that_can_be_replaced(world: World) -> None:
     await world.access.create_organization("beta")
     first = await world.access.webhook_secret("acme")
@@ -217,17 +186,6 @@ async def test_unknown_organization_is_reported(world: World, name: str) -> None
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------
-
-
-async def test_only_the_hash_of_a_key_is_stored(world: World) -> None:
-    key = await world.new_key()
-    assert re.fullmatch(r"mk_live_[A-Za-z0-9_-]{43}", key.text)
-    rows = await world.db.read("SELECT id, name, prefix, key_hash, role, scopes FROM api_keys")
-    assert key.text not in repr(rows)
-    assert key.text not in repr(key)
-    (view,) = await world.access.keys("acme")
-    assert view == key.view
-    assert view.prefix == key.text[:12]
 
 
 async def test_rotated_key_stays_valid_during_the_overlap(world: World) -> None:
@@ -292,15 +250,6 @@ async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:
     assert len(await world.access.keys("acme")) == 2
 
 
-async def test_key_cannot_be_revoked_twice(world: World) -> None:
-    key = await world.new_key()
-    assert await world.access.revoke_key(key.view.id)
-    world.clock.at_ms += 1
-    assert not await world.access.revoke_key(key.view.id)
-    (view,) = await world.access.keys("acme")
-    assert (view.state, view.revoked_at) == (KeyState.REVOKED, "2023-11-14T22:13:20.000Z")
-
-
 @pytest.mark.parametrize("key_id", ["key_0", "", "\udcff", "a\x00b"])
 async def test_unknown_key_id_is_reported(world: World, key_id: str) -> None:
     await world.new_key()
@@ -329,3 +278,4 @@ async def test_changes_are_logged_without_secrets(world: World, caplog: pytest.L
         assert key.view.id in written
         for text in (key.text, new.text, secret):
             assert text not in written
+        assert key.text not in repr(key)

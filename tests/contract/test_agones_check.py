@@ -47,14 +47,6 @@ async def test_capacity_is_known_with_and_without_a_watch(cluster: AgonesCluster
         await cluster.create(fleet="cs2-us").capacity()
 
 
-async def test_missing_fleet_is_a_fault(cluster: AgonesCluster) -> None:
-    fleet = cluster.create(fleet="cs2-us", missing_fleet_poll_s=0.1)
-    async with following(fleet):
-        await until(lambda: fleet.fault == "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.")
-        await cluster.api.scale(1, fleet="cs2-us")
-        await until(lambda: fleet.fault is None)
-
-
 async def found_wrong(fleet: AgonesFleet) -> tuple[list[str], str | None]:
     """Return what is wrong with the settings of a fleet, which stops a service, and what may heal."""
     return list(await fleet.check()), fleet.fault

@@ -21,14 +21,16 @@ cluster = agones_cluster.two_servers
 
 
 class CountingConsoles(RconConsoles):
-    """Real consoles that remember the passwords they were opened with, and may fail."""
+    """Real consoles that remember the ports and passwords they were opened with, and may fail."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.ports: list[int] = []
         self.passwords: list[str] = []
         self.failures: list[Exception | None] = []
 
     async def open(self, host: str, port: int, password: str) -> RconConsole:
+        self.ports.append(port)
         self.passwords.append(password)
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None:

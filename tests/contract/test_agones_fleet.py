@@ -63,15 +63,6 @@ async def test_allocation_selects_the_fleet_returns_its_address_and_puts_ids_and
     assert not any(secret.encode() in call.body for call in cluster.api.calls for secret in secrets)
 
 
-async def test_full_fleet_has_no_server(cluster: AgonesCluster) -> None:
-    fleet = cluster.create()
-    for number in range(2):
-        assert await fleet.allocate(order(f"srv_{number}")) is not None
-    assert await fleet.allocate(order("srv_2")) is None
-    async with following(fleet):
-        assert await fleet.allocate(order("srv_2")) is None
-
-
 @pytest.mark.parametrize(("fault", "is_followed"), [(Fault.CONTENTION, False), (Fault.UNALLOCATED, True)])
 async def test_allocation_is_repeated_while_servers_are_ready(
     cluster: AgonesCluster, fault: Fault, is_followed: bool

@@ -15,6 +15,7 @@ from matchpod.ports import FleetUnavailableError
 from tests.contract.agones_cluster import ALLOCATE, AgonesCluster, agones_cluster, following, order
 from tests.contract.agones_game_servers import SECRET
 from tests.contract.fleet_servers import answer_of
+from tests.contract.test_agones_consoles import CountingConsoles
 from tests.waiting import until
 
 NEW = b"the secret that replaces it"
@@ -26,18 +27,6 @@ STOPPED = "3 game servers in a row rejected the password that follows from the f
 async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
     async with agones_cluster(tmp_path, replicas=REPLICAS, read_s=0.05) as created:
         yield created
-
-
-class Attempts(RconConsoles):
-    """Consoles that count how often each port was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ports: list[int] = []
-
-    async def open(self, host: str, port: int, password: str) -> RconConsole:
-        self.ports.append(port)
-        return await super().open(host, port, password)
 
 
 async def test_servers_with_the_previous_secret_are_used_like_others(cluster: AgonesCluster) -> None:
@@ -69,7 +58,7 @@ async def test_fleet_goes_on_when_its_secret_changes(cluster: AgonesCluster) -> 
 
 
 async def test_fleet_goes_on_when_a_waiting_server_fits_and_trying_it_costs_none(cluster: AgonesCluster) -> None:
-    consoles, reads = Attempts(), 0
+    consoles, reads = CountingConsoles(), 0
 
     def read_secret() -> bytes:
         nonlocal reads

@@ -31,14 +31,6 @@ from tests.waiting import until
 cluster = agones_cluster.two_servers
 
 
-async def test_crashed_server_is_reported_as_gone(cluster: AgonesCluster) -> None:
-    fleet = cluster.create()
-    slot = slot_of(await fleet.allocate(order()))
-    cluster.kill("srv_1")
-    assert await fleet.wait_gone("srv_1", slot)
-    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
-
-
 async def test_watch_reports_a_crashed_server_and_observing_it_costs_no_call(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
     async with playing(fleet) as server:
@@ -179,17 +171,6 @@ async def test_release_deletes_all_servers_of_a_match_by_their_uids(cluster: Ago
     assert cluster.names_of("srv_1") == []
     bodies = [json.loads(call.body) for call in cluster.api.calls if call.right == DELETE]
     assert {body["preconditions"]["uid"] for body in bodies} == uids
-
-
-async def test_released_server_is_replaced_and_wakes_those_who_wait(cluster: AgonesCluster) -> None:
-    fleet = cluster.create()
-    async with following(fleet) as changed:
-        slots = [slot_of(await fleet.allocate(order(f"srv_{number}"))) for number in range(2)]
-        await until(lambda: fleet.capacity_now.ready == 0)
-        changed.clear()
-        await fleet.release("srv_0", slots[0])
-        await changed.wait()
-        assert await fleet.allocate(order("srv_2")) is not None
 
 
 async def test_sweep_finds_servers_of_this_region_and_owner_only(cluster: AgonesCluster) -> None:

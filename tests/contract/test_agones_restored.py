@@ -71,19 +71,6 @@ async def test_match_whose_server_is_back_in_the_pool_is_lost_and_leaves_no_serv
         assert next_server.port != port
 
 
-async def test_server_that_the_backup_does_not_have_is_gone(cluster: AgonesCluster) -> None:
-    backup = cluster.api.back_up()
-    for _ in range(2):
-        cluster.api.delete(cluster.api.names("Ready")[0])
-    await until(lambda: len(cluster.api.names("Ready")) == 2 and not cluster.api.objects.keys() & backup.objects.keys())
-    fleet = cluster.create()
-    async with playing(fleet) as server:
-        cluster.api.restore(backup)
-        assert await reason_of(server.lost) == "the GameServer was deleted"
-        await fleet.release("srv_1", server.slot)
-    assert cluster.api.count_calls(DELETE) == 0
-
-
 async def test_servers_are_listed_after_a_lost_connection_although_versions_have_caught_up(
     cluster: AgonesCluster,
 ) -> None:

@@ -14,16 +14,7 @@ from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, SERVER_LABEL
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity
-from tests.contract.agones_cluster import (
-    DELETE,
-    GET,
-    AgonesCluster,
-    agones_cluster,
-    following,
-    order,
-    playing,
-    slot_of,
-)
+from tests.contract.agones_cluster import DELETE, GET, AgonesCluster, agones_cluster, following, order, playing, slot_of
 from tests.contract.listed_servers import own_ids
 from tests.waiting import until
 

@@ -140,8 +140,14 @@ async def test_keys_are_recorded_in_their_organization(world: World) -> None:
 
 async def test_organization_with_its_first_key_is_recorded(world: World) -> None:
     key = await world.access.create_organization_with_key("acme", key_name="first")
-    with pytest.raises(AccessError):
-        await world.access.create_organization("acme")
+    principal = await world.access.authenticate(f"Bearer {key.text}")
+    assert (principal.may_create, principal.scopes) == (True, frozenset(Scope))
+    for again in (
+        world.access.create_organization("acme"),
+        world.access.create_organization_with_key("acme", key_name="second"),
+    ):
+        with pytest.raises(AccessError, match="An organization named acme already exists"):
+            await again
     ((_, _, org_id, name),) = await world.acts(None)
     assert name == "acme"
     assert await world.acts(org_id) == [(COMMAND_LINE, "key_created", key.view.id, "owner, servers:read servers:write")]

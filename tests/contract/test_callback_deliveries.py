@@ -273,14 +273,3 @@ async def test_concurrent_requests_send_each_given_up_callback_once(replicas: da
         for name in names:
             await world.until_attempts(2, name)
     assert sorted(request.headers["webhook-id"] for request in world.receivers.requests) == sorted(names)
-
-
-async def test_callback_that_cannot_be_signed_has_no_headers(world: World) -> None:
-    await add(world, "cb_1")
-    await organizations.set_webhook_secret(world.db, "org_1", VAULT.seal("whsec_short"))
-    async with running(world.dispatcher()):
-        await world.until_attempts(1)
-    (attempt,) = (await deliveries(world).get(OURS, "cb_1")).attempts
-    assert attempt.request_headers is None
-    assert attempt.error is not None
-    assert attempt.error.startswith("not sent: ")

@@ -243,19 +243,6 @@ async def test_attempt_recorded_by_another_process_is_not_overwritten(
     assert (await world.row()).delivered_at_ms == 7
 
 
-async def test_attempt_that_outlives_its_lease_is_not_repeated(world: World) -> None:
-    gate = world.receivers.block(GOOD)
-    await world.add("cb_1")
-    dispatcher = world.dispatcher()
-    async with running(dispatcher):
-        await until(lambda: len(world.receivers.requests) == 1)
-        world.clock.at_ms += CALLBACK_LEASE_MS
-        await world.poll(dispatcher)
-        gate.set()
-        await world.until_attempts(1)
-    assert world.receivers.attempts == ["1"]
-
-
 @databases.on_both
 @pytest.mark.parametrize(
     ("answers", "state"), [((500, 500, 500), CallbackState.GIVEN_UP), ((500, 200, 200), CallbackState.DELIVERED)]

@@ -18,14 +18,7 @@ from matchpod.adapters.demo_storage.folder import FolderStorage
 from matchpod.core.demos import DemoState, MissingReason
 from matchpod.core.errors import UnavailableError
 from matchpod.core.match.played_map import MapStatus
-from matchpod.ports import (
-    Database,
-    DatabaseUnavailableError,
-    DemoWriter,
-    Statement,
-    StorageError,
-    StorageFullError,
-)
+from matchpod.ports import Database, DatabaseUnavailableError, DemoWriter, Statement, StorageError, StorageFullError
 from matchpod.service.demos.uploads import Ended, Sender, UploadHead, UploadLimits, Uploads, file_name_of, map_of
 from matchpod.storage import demos, history, organization_events
 from matchpod.storage.demos import DemoRow

@@ -125,14 +125,6 @@ async def test_expected_demo_is_uploaded(db: Database) -> None:
     assert not await demos.renew(db, {"u1": 5}, 13)
 
 
-async def test_further_upload_of_a_map_is_another_demo(db: Database) -> None:
-    await expect(db)
-    for name in ("u1", "u2"):
-        begun = await demos.begin(db, of_map(), upload(name), 10)
-        await demos.end(db, begun.id, ENDED, upload_id=name, now_ms=12)
-    assert [row.file_name for row in await demos.of_server(db, ROW.id)] == ["u1.dem", "u2.dem"]
-
-
 async def test_server_uploads_one_demo_at_a_time(db: Database) -> None:
     await expect(db, 1)
     await expect(db, 2)
@@ -196,12 +188,6 @@ async def test_recording_is_overdue_only_after_its_match_has_ended(db: Database)
     assert (await only(db)).due_ms == 50
     assert [await demos.give_up_overdue(db, now_ms) for now_ms in (49, 50, 51)] == [0, 1, 0]
     assert (await only(db)).reason is MissingReason.NOT_UPLOADED
-
-
-async def test_token_of_a_replaced_server_is_found_by_its_demos(db: Database) -> None:
-    await expect(db)
-    assert await demos.owner_of_token(db, ROW.report_token_hash) == (ROW.id, ROW.attempt)
-    assert await demos.owner_of_token(db, "other") is None
 
 
 async def test_retention_deletes_the_file_and_keeps_the_row(db: Database) -> None:

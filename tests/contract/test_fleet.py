@@ -131,9 +131,7 @@ async def test_two_matches_have_different_servers_which_are_listed_until_they_ar
     await fleet.close()
 
 
-async def test_server_is_found_by_its_match_in_repeated_allocations_and_in_releases(
-    harness: FleetHarness,
-) -> None:
+async def test_server_is_found_by_its_match_in_repeated_allocations_and_in_releases(harness: FleetHarness) -> None:
     server_order = order(harness.fleet)
     first, slot = await allocated(harness.fleet, server_order)
     await answer_of(first, "hostname the_same_one")

@@ -1,7 +1,7 @@
-"""What processes that share a PostgreSQL database announce to each other (NOTIFY): words, separated by spaces.
+"""Send and parse announcements (NOTIFY) between processes that share a PostgreSQL database: words separated by spaces.
 
-An announcement saves waiting for the next poll. It may be missed: while a process reconnects, or always behind a proxy
-that does not pass announcements on.
+An announcement saves waiting for the next poll. Announcements may be lost: while a process reconnects, or always behind
+a connection pooler that does not forward them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 from matchpod.ports import Database
 
 CHANNEL: Final = "matchpod"
-"""The same for all schemas of a database: server ids of another one are unknown and ignored."""
+"""The channel for all schemas of a database. Server ids of another schema are unknown, and ignored."""
 
 
 DUE: Final = "due"
-"""A match is due that the process which created it leaves to others."""
+"""The word for a due match that the process which created it leaves to other processes."""
 
 
 async def announce_due(db: Database) -> None:
@@ -25,12 +25,12 @@ async def announce_due(db: Database) -> None:
 
 
 async def announce_entry(db: Database, server_id: str, seq: int) -> None:
-    """Announce that an entry was stored. PostgreSQL only."""
+    """Announce that a log entry was stored. PostgreSQL only."""
     await db.read("SELECT pg_notify(:channel, :word)", {"channel": CHANNEL, "word": f"{server_id}:{seq}"})
 
 
 def entries_in(announcement: str) -> Iterator[tuple[str, int]]:
-    """Return the servers for which entries were stored, and the number of the newest: `srv_1:12 srv_2:5`."""
+    """Yield the servers in an announcement such as `srv_1:12 srv_2:5`, each with the number of its newest log entry."""
     for word in announcement.split():
         server_id, _, seq = word.rpartition(":")
         if server_id and seq.isdecimal():

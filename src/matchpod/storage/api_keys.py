@@ -1,4 +1,4 @@
-"""Store API keys. Only hashes are stored; the text of a key is shown once, when it is created."""
+"""Store API keys. Only their hashes are stored; a key is shown once, when it is created."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from matchpod.storage import rows
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """One key of an organization."""
+    """An API key of an organization."""
 
     id: str
     org_id: str
     name: str
     prefix: str
-    """The first characters of its text, to tell keys apart in lists."""
+    """The first characters of the key, to tell keys apart in lists."""
     key_hash: str
     role: str
     scopes: tuple[str, ...] = ()
-    """Each without spaces: they are stored as one text."""
+    """Scopes contain no spaces, because they are stored as one text."""
     created_at_ms: int
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
@@ -53,15 +53,15 @@ async def by_ids(db: Database, key_ids: Sequence[str]) -> builtins.list[ApiKey]:
 async def revoke(db: Database, key_id: str, now_ms: int, *also: Statement) -> bool:
     """Revoke a key at once, in one transaction with other statements.
 
-    False if it does not exist or is already revoked: then nothing is written.
+    False if it does not exist or is already revoked; nothing is written then.
     """
     return await _set(db, "revoked_at_ms = :at_ms WHERE id = :id AND revoked_at_ms IS NULL", key_id, now_ms, *also)
 
 
 async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> bool:
-    """Let a key expire at a time or earlier, as after a rotation, in one transaction with other statements.
+    """Let a key expire no later than `at_ms`, for example after a rotation, in one transaction with other statements.
 
-    False if it does not exist or is revoked: then nothing is written.
+    False if it does not exist or is revoked; nothing is written then.
     """
     earlier = "CASE WHEN expires_at_ms <= :at_ms THEN expires_at_ms ELSE :at_ms END"
     change = f"expires_at_ms = {earlier} WHERE id = :id AND revoked_at_ms IS NULL"
@@ -69,7 +69,7 @@ async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> 
 
 
 async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:
-    """Record when a key was last used; False if it does not exist or a use at this time or later is recorded."""
+    """Record when a key was last used; False if it does not exist, or was used at this time or later."""
     is_later = "(last_used_at_ms IS NULL OR last_used_at_ms < :at_ms)"
     return await _set(db, f"last_used_at_ms = :at_ms WHERE id = :id AND {is_later}", key_id, now_ms)
 

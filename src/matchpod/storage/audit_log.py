@@ -1,4 +1,4 @@
-"""Store who did what: log-ins and acts in the console, newest first in lists."""
+"""Store the audit log: who logged in, and who did what. Lists are newest first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage import rows
 
 PRUNE_ROWS: Final = 1_000
-"""Maximum acts deleted per transaction: few enough that other writers hardly wait."""
+"""Maximum number of acts deleted per transaction, few enough that other writers hardly wait."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    """Sorts by time."""
+    """Ids sort by time."""
     org_id: str | None
     """The organization that it concerns; None if it concerns the whole installation."""
     at_ms: int
@@ -25,7 +25,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the session or key, or `command line`."""
     action: str
     target: str
-    """What it was done to: an id, or empty."""
+    """The id of the object of the act, or empty."""
     detail: str
     """One sentence, or empty; without secrets."""
 
@@ -43,7 +43,10 @@ def set_detail(act_id: str, detail: str) -> Statement:
 async def list(
     db: Database, org_id: str | None, *, before_id: str | None = None, limit: int
 ) -> builtins.list[AuditRow]:
-    """Return the acts in an organization, or those without one, newest first; only those before `before_id`."""
+    """Return the acts in an organization, newest first; if `org_id` is None, the acts that concern the installation.
+
+    If `before_id` is given, only acts before it.
+    """
     conditions = ["org_id IS NULL" if org_id is None else "org_id = :org_id"]
     params: dict[str, str | int | None] = {"limit": limit}
     if org_id is not None:
@@ -56,7 +59,7 @@ async def list(
 
 
 async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[tuple[AuditRow, str | None]]:
-    """Return the newest acts of one kind in all organizations, each with the name of its organization."""
+    """Return the newest acts with this action in all organizations, each with the name of its organization."""
     columns = ", ".join(f"audit_log.{name}" for name in AuditRow.__struct_fields__)
     found = await db.read(
         f"SELECT {columns}, organizations.name FROM audit_log"
@@ -68,7 +71,7 @@ async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[t
 
 
 async def details_of(db: Database, org_id: str | None, action: str, actors: Collection[str]) -> dict[str, str]:
-    """Return the detail of an act of one kind by each of these actors, by actor."""
+    """Return, per actor, the detail of an act with this action."""
     if not actors:
         return {}
     names, given = rows.parameter_list("actor", sorted(actors))
@@ -81,7 +84,7 @@ async def details_of(db: Database, org_id: str | None, action: str, actors: Coll
 
 
 async def first_detail(db: Database, org_id: str, action: str, *, target: str) -> str | None:
-    """Return the detail of the first act of one kind on a target in an organization; None if there is none."""
+    """Return the detail of an organization's first act with this action and target; None if there is none."""
     found = await db.read(
         "SELECT detail FROM audit_log WHERE org_id = :org_id AND action = :action AND target = :target"
         " ORDER BY id LIMIT 1",

@@ -1,7 +1,7 @@
-"""Read the callbacks of an organization for its callers: a page of the list, and one callback.
+"""Read the callbacks of an organization: a page of the list, or a single callback.
 
-The ids of a page come from an index that begins with the filters; only then are the rows read. A list has at most
-MAX_LISTED callbacks, the newest ones: so counting them and skipping pages takes a few milliseconds at most.
+The ids of a page are read from an index that begins with the filtered columns, and then only the rows of this page. A
+list has only the newest MAX_LISTED callbacks, so counting them and skipping pages takes a few milliseconds at most.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from matchpod.storage.packed import insert_result, unpack
 from matchpod.storage.rows import from_row, read_all, read_number
 
 MAX_LISTED: Final = 10_000
-"""Callbacks in a list with the same filters; older ones are found with a narrower range of time."""
+"""Maximum number of callbacks in a list; a narrower time range finds older callbacks."""
 
 
 class CallbackSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A callback without its body; `last_status` and `last_error` are of its newest attempt."""
+    """A callback without its body; `last_status` and `last_error` describe its newest attempt."""
 
     id: str
     server_id: str
@@ -76,7 +76,7 @@ async def list_page(
 
 
 async def get(db: Database, org_id: str, callback_id: str) -> CallbackSummary | None:
-    """Return the organization's callback with this id; None if it has none."""
+    """Return the organization's callback with this id; None if it does not exist."""
     row = await db.read_one(
         f"SELECT {_COLUMNS} FROM callbacks{_JOINS} WHERE callbacks.id = :id AND callbacks.org_id = :org_id",
         {"id": callback_id, "org_id": org_id},
@@ -95,7 +95,7 @@ async def body_of(db: Database, callback_id: str) -> bytes:
 
 
 async def newest_attempts(db: Database, callback_id: str, limit: int) -> list[AttemptRow]:
-    """Return the last attempts, at most `limit`, in order."""
+    """Return the newest attempts, at most `limit`, oldest first."""
     rest = "FROM callback_attempts WHERE callback_id = :id ORDER BY number DESC LIMIT :limit"
     return (await read_all(db, AttemptRow, rest, {"id": callback_id, "limit": limit}))[::-1]
 

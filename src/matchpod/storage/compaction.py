@@ -1,8 +1,8 @@
-"""Compress what is kept of ended matches: their results, callbacks, statistics and logs. They read the same as before.
+"""Compress the results, callbacks, statistics and logs of ended matches. They read the same as before.
 
-A version that does not know this may run beside this one while the replicas of a shared database are upgraded, or be
-started again. So on such a database nothing is compressed until a day has passed without such a process (`may_begin`),
-and `compact` always leaves out the matches of the last day.
+While the replicas of a shared database are upgraded, processes of an older version, which cannot read compressed rows,
+may still run or be started again. So on a shared database nothing is compressed until a day has passed without such a
+process (`may_begin`), and `compact` always leaves out the matches of the last day.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from matchpod.storage.rows import parameter_list, read_all
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 PAGE_MATCHES: Final = 20
-"""Matches per transaction: few enough that other writers hardly wait."""
+"""Maximum number of matches per transaction, few enough that other writers hardly wait."""
 COUNTED_MATCHES: Final = 1_000
 PAUSE_S: Final = 0.1
-"""Between two transactions of a running service, whose matches come first."""
+"""Seconds between two transactions in a running service, so that running matches are not delayed."""
 
 _COMPACTED_TO: Final = "compacted_to"
 _COMPACTED_FROM_MS: Final = "compacted_from_ms"
-"""Names in the table `installation`: the last match that was compacted, and when compaction may begin."""
+"""Names in the table `installation`: the last match that was compacted, and the time when compaction may begin."""
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ _E = TypeVar("_E", _End, _Outcome)
 
 
 async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
-    """Compact the matches that are due, and return how many; some may have nothing to compact."""
+    """Compact the matches that are due; return how many, including matches with nothing to compact."""
     if not await may_begin(db, now_ms):
         return 0
     count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
@@ -62,7 +62,7 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
         after_id = outcomes[-1].server_id
         callbacks, stats = await _read_rows(db, [outcome.server_id for outcome in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
-        if db.is_shared:  # others have compressed the log when they released the server
+        if db.is_shared:  # otherwise the log was compressed when the server was released
             for outcome in outcomes:
                 await raw_log.compress(db, outcome.server_id)
         await db.write([*changes, _set(_COMPACTED_TO, after_id)])
@@ -72,7 +72,7 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
 
 
 async def count_due(db: Database, now_ms: int) -> int:
-    """Return how many matches `compact` would read."""
+    """Return how many matches `compact` would compact."""
     from_ms = await _value(db, _COMPACTED_FROM_MS)
     if db.is_shared and (from_ms is None or now_ms < int(from_ms)):
         return 0
@@ -83,9 +83,9 @@ async def count_due(db: Database, now_ms: int) -> int:
 
 
 async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, *, limit: int) -> list[_E]:
-    """Return the next matches up to the first one that ended lately: that and later ones are due on another day.
+    """Return the next matches, before the first match that ended in the last day. Later matches are not due yet.
 
-    Ids of servers sort by time. A time in the future, after the clock was set back, does not count as lately.
+    Ids of servers sort by time. An end in the future (because the clock was set back) does not count as recent.
     """
     rest = "FROM outcomes WHERE server_id > :after_id ORDER BY server_id LIMIT :limit"
     found = await read_all(db, struct, rest, {"after_id": after_id, "limit": limit})
@@ -93,7 +93,7 @@ async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, 
 
 
 async def compact_stats(db: Database, server_id: str) -> None:
-    """Compact the statistics of a match whose turn was before they were written."""
+    """Compact the statistics of a match, if they were written after the match was compacted."""
     if server_id <= (await _value(db, _COMPACTED_TO) or ""):
         _, stats = await _read_rows(db, [server_id])
         if changes := _changes((), (), stats):
@@ -101,7 +101,7 @@ async def compact_stats(db: Database, server_id: str) -> None:
 
 
 async def may_begin(db: Database, now_ms: int) -> bool:
-    """True if what is stored now may be compressed: for a day, no process of an older version has driven matches."""
+    """True if stored rows may be compressed, because no process of an older version has driven matches for a day."""
     if not db.is_shared:
         return True
     from_ms = await _value(db, _COMPACTED_FROM_MS)
@@ -138,7 +138,7 @@ def _changes(
     statements = [
         Statement(
             "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
-            # The body is the callback's; it is kept here only for a canceled match, whose result is NULL.
+            # The callback has this body too. It is kept here only for a canceled match, whose result is NULL.
             {"id": outcome.server_id, "result": pack(outcome.result), "body": b""},
         )
         for outcome in outcomes
@@ -155,7 +155,7 @@ def _changes(
     for stat in stats:
         columns = {name: pack(getattr(stat, name)) for name in ("players", "anti_cheat", "leaderboard")}
         if any(columns[name] != getattr(stat, name) for name in columns):
-            # Not if they were recomputed in the meantime: that increments the version.
+            # If the statistics were recomputed meanwhile, their version has changed and nothing is written.
             statements.append(
                 Statement(
                     "UPDATE map_stats SET players = :players, anti_cheat = :anti_cheat, leaderboard = :leaderboard"

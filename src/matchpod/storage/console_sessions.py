@@ -1,6 +1,6 @@
-"""Store the sessions of people who use the console, and the links that begin one. Only hashes of secrets are stored.
+"""Store console sessions, and the links that start a session. Secrets are stored as hashes only.
 
-The names of people stay when their sessions have ended, for the audit log.
+The name of a session's user is kept after the session has ended, for the audit log.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from matchpod.storage.api_keys import ApiKey
 
 
 class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One session: of a person of an organization, or of an operator."""
+    """A session of a person of an organization, or of an operator."""
 
     id: str
     token_hash: str
     org_id: str | None
-    """None if it is the session of an operator."""
+    """None for an operator."""
     key_id: str | None
-    """The key that it was begun with, and ends with; None if it was begun with a link."""
+    """The API key that started the session, which ends with this key; None if a link started it."""
     created_at_ms: int
     seen_at_ms: int
     expires_at_ms: int
     user_agent: str
     name: str | None = None
-    """The person that its link was for, if that was said."""
+    """The person that its link was created for, if known."""
     role: str | None = None
-    """The role that its link gave; None for owners and operators, and if it was begun with a key."""
+    """The role that its link granted; None for owners and operators, and for sessions started with a key."""
     address: str | None = None
-    """Where it was begun; None if an earlier version began it."""
+    """The address that the session was started from; None if an earlier version stored the session."""
 
 
 class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A link that begins one session."""
+    """A link that starts a session, and can be used once."""
 
     token_hash: str
     org_id: str | None
     expires_at_ms: int
     name: str | None = None
-    """The person that it is for, if that was said."""
+    """The person that the link is for, if known."""
     role: str | None = None
-    """The role that it gives; None for owners and operators."""
+    """The role that the link grants; None for owners and operators."""
 
 
 _SESSION = ", ".join(f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__)
@@ -61,32 +61,32 @@ def insert(session: ConsoleSession) -> Statement:
 
 
 def insert_person(session_id: str, name: str, now_ms: int) -> Statement:
-    """Store who uses a session, for longer than the session."""
+    """Store the name of a session's user, which is kept longer than the session."""
     sql = "INSERT INTO console_people (session_id, name, at_ms) VALUES (:session_id, :name, :now_ms)"
     return Statement(sql, {"session_id": session_id, "name": name, "now_ms": now_ms})
 
 
 async def people(db: Database, session_ids: Sequence[str]) -> dict[str, str]:
-    """Return the names of those who used these sessions, by session; without those that are not known."""
+    """Return the names of the users of these sessions, by session id; sessions without a known name are left out."""
     listed, params = rows.parameter_list("id", session_ids)
     found = await db.read(f"SELECT session_id, name FROM console_people WHERE session_id IN {listed}", params)
     return dict(msgspec.convert(found, builtins.list[tuple[str, str]]))
 
 
 async def delete_people(db: Database, *, before_ms: int) -> None:
-    """Delete the names of people whose sessions were begun before a time."""
+    """Delete the names of people whose sessions were started before a time."""
     await db.write([Statement("DELETE FROM console_people WHERE at_ms < :before_ms", {"before_ms": before_ms})])
 
 
 async def by_hash(db: Database, token_hashes: Sequence[str]) -> tuple[ConsoleSession, ApiKey | None] | None:
-    """Return the session with one of these hashes, even if it has expired, and the key that it was begun with."""
+    """Return the session with one of these hashes, even if it has expired, and the key that it was started with."""
     listed, params = rows.parameter_list("hash", token_hashes)
     found = await db.read_one(f"{_SELECT} WHERE token_hash IN {listed}", params)
     return None if found is None else _session_and_key(found)
 
 
 async def by_ids(db: Database, session_ids: Sequence[str]) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
-    """Return the sessions with these ids with their keys, including expired ones, in any order."""
+    """Return the sessions with these ids, even expired ones, and their keys, in any order."""
     listed, params = rows.parameter_list("id", session_ids)
     return [_session_and_key(row) for row in await db.read(f"{_SELECT} WHERE console_sessions.id IN {listed}", params)]
 
@@ -99,17 +99,17 @@ async def mark_seen(db: Database, session_ids: Sequence[str], now_ms: int) -> No
 
 
 class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sessions to list: those of an organization or of operators that have not ended."""
+    """A filter that selects the sessions of an organization, or of all operators, that have not ended."""
 
     org_id: str | None
     key_id: str | None = None
-    """Only those that were begun with this key, or the one with this id."""
+    """If given, only sessions started with this key, and the session with this id."""
     now_ms: int
     seen_after_ms: int
 
     @property
     def where(self) -> str:
-        """The rest of a query, from its tables on."""
+        """The FROM and WHERE clauses of a query."""
         key_is_active = "revoked_at_ms IS NULL AND (api_keys.expires_at_ms IS NULL OR api_keys.expires_at_ms > :now_ms)"
         conditions = [
             "console_sessions.org_id IS NULL" if self.org_id is None else "console_sessions.org_id = :org_id",
@@ -135,12 +135,12 @@ async def list(db: Database, which: ActiveSessions, *, offset: int, limit: int) 
 
 
 async def count(db: Database, which: ActiveSessions) -> int:
-    """Return how many sessions `list` has on all pages."""
+    """Return the number of sessions on all pages of `list`."""
     return await rows.read_number(db, f"SELECT COUNT(*) {which.where}", which.params)
 
 
 def end_oldest(org_id: str | None, key_id: str | None, *, keep: int) -> Statement:
-    """End the oldest sessions that were begun with a key, or with links, except the newest ones."""
+    """End the sessions started with a key, or with any link if `key_id` is None, except the newest `keep` sessions."""
     conditions = ["org_id IS NULL" if org_id is None else "org_id = :org_id"]
     conditions.append("key_id IS NULL" if key_id is None else "key_id = :key_id")
     params: dict[str, Value] = {"keep": keep}
@@ -154,12 +154,12 @@ def end_oldest(org_id: str | None, key_id: str | None, *, keep: int) -> Statemen
 
 
 def end(session_id: str) -> Statement:
-    """End a session; nothing happens if it has ended."""
+    """End a session; no effect if it has already ended."""
     return Statement("DELETE FROM console_sessions WHERE id = :id", {"id": session_id})
 
 
 def end_others(which: ActiveSessions, *, kept: str) -> Statement:
-    """End the listed sessions except one; NothingChangedError if there are no others. Returns their ids."""
+    """End the selected sessions except `kept`, and return their ids; NothingChangedError if there are no others."""
     listed = f"id IN (SELECT console_sessions.id {which.where})"
     sql = f"DELETE FROM console_sessions WHERE {listed} AND id <> :kept RETURNING id"
     return Statement(sql, {**which.params, "kept": kept}, must_change=True)
@@ -183,7 +183,7 @@ def insert_link(link: ConsoleLink) -> Statement:
 
 
 async def consume_link(db: Database, token_hashes: Sequence[str]) -> ConsoleLink | None:
-    """Delete the link with one of these hashes and return it, or None. Only one caller gets a link."""
+    """Delete the link with one of these hashes and return it, or None. Only one of several callers gets the link."""
     listed, params = rows.parameter_list("hash", token_hashes)
     sql = f"DELETE FROM console_links WHERE token_hash IN {listed} RETURNING {rows.column_list(ConsoleLink)}"
     found = await rows.write_one(db, sql, params)

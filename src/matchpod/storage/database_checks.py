@@ -1,4 +1,4 @@
-"""Check that the database can be written, and read the time of a shared one."""
+"""Check that the database accepts writes, and read the clock of a shared database."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from matchpod.ports import Database, Statement
 from matchpod.storage.rows import read_number
 
 _BYTES: Final = 16_384
-"""Size of the row: more than a page, so that a database without free pages has to grow."""
+"""Size of the row: larger than a page, so that a database without free pages has to grow."""
 
 DATABASE_MS: Final = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
-"""The time of PostgreSQL: SQLite databases are not shared."""
+"""The current time on the PostgreSQL server, in milliseconds since the epoch."""
 
 
 async def check_write(db: Database) -> None:
@@ -25,5 +25,5 @@ async def check_write(db: Database) -> None:
 
 
 async def database_ms(db: Database) -> int | None:
-    """Return the database's time in milliseconds since the epoch, to compare clocks; None if it is not shared."""
+    """Return the database's time in milliseconds since the epoch; None if the database is not shared."""
     return await read_number(db, f"SELECT {DATABASE_MS}") if db.is_shared else None

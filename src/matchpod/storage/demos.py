@@ -1,8 +1,8 @@
 """Store the demos of maps: one row per file that is expected or was uploaded.
 
-The match side calls `expect` when a map goes live with recording on, `await_upload` when it has ended, `of_server`
-(with `core.demos.waits_until_ms`) while it keeps the server, and `give_up` when it releases it. The upload process
-calls `begin`, `renew` and `end`. A row is never deleted: retention deletes the file only.
+The process that drives the match calls `expect` when a map goes live while the server records, `await_upload` when the
+map has ended, `of_server` (with `core.demos.waits_until_ms`) while the server is kept, and `give_up` when the server is
+released. The upload process calls `begin`, `renew` and `end`. Rows are never deleted: retention deletes only files.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ class DemoRow(DemoProgress, frozen=True, kw_only=True):
     server_id: str
     map_id: str
     map_number: int
-    """From 1, as everywhere here; the plugin counts from 0."""
+    """The first map has number 1 (the plugin counts from 0)."""
     attempt: str
-    """Which of the servers of the match records it."""
+    """`ServerRow.attempt` of the server that records it."""
     token_hash: str
-    """Of the token with which it is uploaded: that of the reports of its server."""
+    """The hash of the upload token, which is the server's report token."""
     reason: MissingReason | None = None
     created_at_ms: int
     file_name: str | None = None
-    """As its server calls it; None until an upload begins."""
+    """The name given by the server; None until an upload begins."""
     announced_bytes: int | None = None
     """Content-Length of the upload."""
     received_bytes: int = 0
     stored_bytes: int = 0
-    """What counts for the quota: what is kept, also of a file that was cut; before that what the upload announced."""
+    """The bytes that count toward the quota: during the upload its announced size, then the size of the stored file.
+
+    The stored file may be incomplete.
+    """
     sha256: str | None = None
     storage_key: str | None = None
-    """Where its bytes are; None if there are none, or no longer."""
+    """The key of the stored file; None if no file is stored, or it was deleted."""
     ended_at_ms: int | None = None
     owner: str | None = None
-    """The process that received it."""
+    """The process that received the upload."""
     upload_id: str | None = None
     uploads_for: str | None = None
-    """Its match while it is uploaded, so that a match has one upload at a time."""
+    """The server id during the upload. The column is unique, so that a match has one upload at a time."""
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
     """A new upload."""
 
     upload_id: str
-    """Random: what its process writes about it counts only for this upload."""
+    """A random id. Writes with this id do not affect any other upload of the same demo."""
     owner: str
     file_name: str
     announced_bytes: int | None
@@ -62,7 +65,7 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How an upload ended: available if there is no reason."""
+    """How an upload ended. The demo is available if `reason` is None."""
 
     reason: MissingReason | None = None
     received_bytes: int
@@ -72,7 +75,7 @@ class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploaderBusyError(Exception):
-    """The server uploads another demo at present: wait."""
+    """The server is uploading another demo; retry later."""
 
 
 class TooManyFilesError(Exception):
@@ -83,7 +86,7 @@ class TooManyFilesError(Exception):
 
 
 def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
-    """Record that the server of a match records a map that went live, unless it has already begun to upload it.
+    """Record that the match's server is recording a map that went live, unless its upload has already begun.
 
     Repeating it changes nothing.
     """
@@ -108,7 +111,7 @@ def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Stat
 
 
 def await_upload(map_id: str, until_ms: int) -> Statement:
-    """Expect the upload of a map to begin until then, unless that is known already: it has ended."""
+    """Set the deadline for the start of an ended map's upload, unless it is already set."""
     return Statement(
         f"UPDATE demos SET due_ms = :until_ms WHERE map_id = :map_id AND state = '{DemoState.RECORDING}'"
         " AND due_ms IS NULL",
@@ -117,7 +120,7 @@ def await_upload(map_id: str, until_ms: int) -> Statement:
 
 
 def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
-    """Record that the recordings of a match that were not uploaded are missing. A late upload is still accepted."""
+    """Mark the recordings of a match that were not uploaded as missing. A late upload is still accepted."""
     return Statement(
         f"UPDATE demos SET state = '{DemoState.MISSING}', reason = :reason, ended_at_ms = :now_ms"
         f" WHERE server_id = :server_id AND state = '{DemoState.RECORDING}'",
@@ -126,7 +129,7 @@ def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
 
 
 async def count_draining(db: Database) -> dict[str, int]:
-    """Return how many servers of each region are kept for demos although their match has ended."""
+    """Return, by region, how many servers are kept for their demos although their match has ended."""
     sql = (
         "SELECT region, COUNT(*) FROM servers WHERE phase <> 'released' AND phase = 'ending'"
         " AND EXISTS (SELECT 1 FROM demos WHERE demos.server_id = servers.id) GROUP BY region"
@@ -154,9 +157,9 @@ async def get(db: Database, demo_id: str) -> DemoRow | None:
 
 
 async def stored_bytes(db: Database, demo: DemoRow) -> int:
-    """Return how many bytes the stored demos of an organization have with this upload, but not with later ones.
+    """Return the total size of an organization's stored demos, including this upload but not later uploads.
 
-    So of two that do not fit together, the first is stored.
+    So of two uploads that do not both fit, the first is stored.
     """
     sql = (
         "SELECT CAST(COALESCE(SUM(stored_bytes), 0) AS BIGINT) FROM demos WHERE org_id = :org_id AND stored_bytes > 0"
@@ -168,7 +171,7 @@ async def stored_bytes(db: Database, demo: DemoRow) -> int:
 
 
 async def count_by_state(db: Database) -> dict[tuple[str, ...], float]:
-    """Return how many demos are recorded and uploaded at present, by state."""
+    """Return how many demos are being recorded or uploaded, by state."""
     sql = (
         f"SELECT state, COUNT(*) FROM demos WHERE state IN ('{DemoState.RECORDING}', '{DemoState.UPLOADING}')"
         " GROUP BY state"
@@ -180,27 +183,27 @@ async def count_by_state(db: Database) -> dict[tuple[str, ...], float]:
 
 
 async def owner_of_token(db: Database, token_hash: str) -> tuple[str, str] | None:
-    """Return the match and the attempt that a token belonged to, from its demos: its server may have been replaced."""
+    """Return the server id and the attempt of a report token, from its demos. Its server may have been replaced."""
     sql = "SELECT server_id, attempt FROM demos WHERE token_hash = :token_hash LIMIT 1"
     row = await db.read_one(sql, {"token_hash": token_hash})
     return None if row is None else msgspec.convert(row, tuple[str, str])
 
 
 async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> DemoRow:
-    """Begin an upload: of the demo that its server was expected to upload for this map, else of another one.
+    """Begin an upload of the demo that is expected from this server for this map, or else of an additional demo.
 
-    `demo` has its match, map and attempt. UploaderBusyError if its server uploads another one, TooManyFilesError if the
-    map has too many. Repeating it changes nothing: the answer of the database may have been lost.
+    `demo` has the match, map and attempt. UploaderBusyError if the server is uploading another demo, TooManyFilesError
+    if the map has too many files. It may be repeated if the result of the write is unknown.
     """
     await lose_stale(db, now_ms)
     known = await of_server(db, demo.server_id)
-    ours = next((one for one in known if one.upload_id == upload.upload_id), None)
+    ours = next((row for row in known if row.upload_id == upload.upload_id), None)
     if ours is not None:
         return ours
-    of_map = [one for one in known if one.map_number == demo.map_number]
-    if sum(one.file_name is not None for one in of_map) >= MAX_FILES:
+    of_map = [row for row in known if row.map_number == demo.map_number]
+    if sum(row.file_name is not None for row in of_map) >= MAX_FILES:
         raise TooManyFilesError
-    expected = [one for one in of_map if one.attempt == demo.attempt and one.file_name is None]
+    expected = [row for row in of_map if row.attempt == demo.attempt and row.file_name is None]
     taken = expected[0] if expected else msgspec.structs.replace(demo, id=f"{demo.map_id}.{upload.upload_id}")
     begun = msgspec.structs.replace(
         taken,
@@ -232,7 +235,7 @@ async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> Dem
 
 
 async def renew(db: Database, received: Mapping[str, int], now_ms: int) -> bool:
-    """Report the progress of uploads, in bytes by upload id; False if all were declared dead."""
+    """Store the progress of uploads, in bytes by upload id; False if all of them were marked as interrupted."""
     listed, params = rows.parameter_list("upload_id", list(received))
     sizes = {f"received_of_{name}": received[str(upload_id)] for name, upload_id in params.items()}
     cases = " ".join(f"WHEN :{name} THEN CAST(:received_of_{name} AS BIGINT)" for name in params)
@@ -248,9 +251,9 @@ async def renew(db: Database, received: Mapping[str, int], now_ms: int) -> bool:
 async def end(
     db: Database, demo_id: str, ended: UploadEnd, *, upload_id: str, now_ms: int, also: Sequence[Statement] = ()
 ) -> bool:
-    """Record the end of an upload, also of one that was declared dead meanwhile; False if another has begun.
+    """Record the end of an upload, even if it was marked as interrupted; False if another upload has replaced it.
 
-    With it, run other statements in the same transaction.
+    The statements in `also` are run in the same transaction.
     """
     state = DemoState.AVAILABLE if ended.reason is None else DemoState.MISSING
     sql = (
@@ -264,7 +267,7 @@ async def end(
 
 
 async def lose_stale(db: Database, now_ms: int) -> int:
-    """Record that uploads are interrupted whose process is gone; return how many."""
+    """Mark the uploads of dead processes as interrupted; return how many."""
     return await _lose(
         db,
         "(renewed_at_ms <= :renewed_ms OR begun_at_ms <= :begun_ms)",
@@ -274,12 +277,12 @@ async def lose_stale(db: Database, now_ms: int) -> int:
 
 
 async def lose_of(db: Database, owner: str, now_ms: int) -> int:
-    """Record that the uploads of a process are interrupted, which is gone; return how many."""
+    """Mark the uploads of this dead process as interrupted; return how many."""
     return await _lose(db, "owner = :owner", {"owner": owner}, now_ms)
 
 
 async def lose_all(db: Database, now_ms: int) -> int:
-    """The same of all processes. Only for the start of the only service that uses the database."""
+    """Mark all uploads as interrupted; return how many. Only for the start of the database's only service."""
     return await _lose(db, "owner IS NOT NULL", {}, now_ms)
 
 
@@ -296,8 +299,8 @@ async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int)
 
 
 async def give_up_overdue(db: Database, now_ms: int) -> int:
-    """Record that recordings are missing that were not uploaded in time; return how many."""
-    # An earlier version releases the server of a match that it took over without giving up its demos.
+    """Mark recordings that were not uploaded in time as missing; return how many."""
+    # An earlier version that has taken over a match releases its server without giving up the demos.
     is_released = "EXISTS (SELECT 1 FROM servers WHERE servers.id = demos.server_id AND servers.phase = 'released')"
     overdue = f"state = '{DemoState.RECORDING}' AND (due_ms <= :now_ms OR {is_released})"
     if not await rows.read_number(db, f"SELECT COUNT(*) FROM demos WHERE {overdue}", {"now_ms": now_ms}):
@@ -313,7 +316,7 @@ async def give_up_overdue(db: Database, now_ms: int) -> int:
 
 
 async def prunable(db: Database, before_ms: int, limit: int) -> list[tuple[str, str]]:
-    """Return ids and storage keys of files whose upload ended before then, oldest first."""
+    """Return the ids and storage keys of stored files whose upload ended before a time, oldest first."""
     sql = (
         "SELECT id, storage_key FROM demos WHERE storage_key IS NOT NULL AND ended_at_ms < :before_ms"
         " ORDER BY ended_at_ms, id LIMIT :limit"
@@ -328,7 +331,7 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def mark_deleted(db: Database, demo_id: str, storage_key: str) -> None:
-    """Record that the file of a demo was deleted. What was missing keeps its reason."""
+    """Record that the file of a demo was deleted. A demo that was already missing keeps its reason."""
     sql = (
         "UPDATE demos SET storage_key = NULL, stored_bytes = 0,"
         f" reason = COALESCE(reason, '{MissingReason.DELETED}'), state = '{DemoState.MISSING}'"

@@ -1,5 +1,7 @@
-"""Append the entries of many servers in one transaction. With PostgreSQL it is one statement: a single round trip, and
-no process that is frozen in between can keep the servers' rows locked. With SQLite, one statement gives all numbers.
+"""Append log entries of many servers in one transaction.
+
+With PostgreSQL, the transaction is a single statement. So it takes one round trip, and a process that freezes between
+statements cannot keep the servers' rows locked. With SQLite, one statement assigns all numbers.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ from matchpod.storage.announcements import CHANNEL
 from matchpod.storage.rows import write_one
 
 LOCK_MS: Final = 2_000
-"""How long a group waits for a server's row that another transaction has locked; that of a frozen process, for example,
-which PostgreSQL ends after 15 s."""
+"""The lock timeout of a group, for a server's row that another transaction has locked (such as a frozen process, whose
+transaction PostgreSQL ends after 15 s)."""
 LOCK_ALONE_MS: Final = 250
-"""The same for a single entry of a group that waited in vain: the other matches wait meanwhile."""
+"""The lock timeout for each single entry, after its group has timed out. It is short, because other matches wait."""
 ANNOUNCED_TOGETHER: Final = 100
-"""Servers per announcement: PostgreSQL allows 8,000 bytes."""
+"""Maximum number of servers per NOTIFY, whose payload PostgreSQL limits to 8,000 bytes."""
 
 MAX_PLAIN_BYTES: Final = 700
-"""Longest body that is stored as it is in SQLite: with a longer one, a row would not fit into one of its pages. With
-many matches most are longer."""
+"""Maximum size of a body that SQLite stores uncompressed. With a longer body, a row would not fit into a database page.
+With many matches, most bodies are longer."""
 
-# Rows of `raw_log_heads` are locked in the order of ids, as Python sorts them (collation C): so did earlier versions,
-# and in one order processes do not wait for each other in a circle.
+# Rows of `raw_log_heads` are locked in the order of ids, as Python sorts them (collation C). All processes, including
+# those of earlier versions, lock in this order, so they cannot deadlock.
 _APPEND: Final = f"""
 WITH lock_limit AS MATERIALIZED (
     SELECT set_config('lock_timeout', :lock_ms, true) AS value
@@ -81,7 +83,7 @@ NewRow = tuple[str, str, int, bytes, bytes, str]
 async def append_group(
     db: Database, group: Sequence[NewRow], announced: Collection[str] = (), *, lock_ms: int = LOCK_MS
 ) -> list[tuple[int, int]]:
-    """Store entries in order; return for each its number, and the bytes that its server has stored so far.
+    """Store entries in order; return for each entry its number, and the number of bytes in its server's log so far.
 
     `announced` are the servers whose entries are announced to other processes, which may drive their matches.
     RowLockedError if another transaction keeps a server's row locked for `lock_ms`.
@@ -110,7 +112,7 @@ async def append_group(
 
 
 def _statements(group: Sequence[NewRow]) -> list[Statement]:
-    """The statements for SQLite; the first returns each server's newest number, and its bytes."""
+    """Return the statements for SQLite; the first returns the newest entry number and total bytes of each server."""
     grown: dict[str, tuple[int, int]] = {}
     stores = []
     for server_id, kind, received_ms, headers, body, attempt in reversed(group):
@@ -133,8 +135,6 @@ def _statements(group: Sequence[NewRow]) -> list[Statement]:
 
 
 def _compressed(body: bytes) -> bytes:
-    """Compress a body to about a third; with a small window, which takes a quarter of the time that it takes to begin a
-    usual one.
-    """
+    """Compress a body to about a third. The window is small, because it is set up in a quarter of the usual time."""
     compressor = zlib.compressobj(1, zlib.DEFLATED, wbits=11, memLevel=4)
     return compressor.compress(body) + compressor.flush()

@@ -1,8 +1,8 @@
 """Store a heartbeat of every process that shares a PostgreSQL database, by the clock of the database.
 
-A process whose heartbeat is too old is dead or frozen: the others delete it and end its leases, in one statement.
-Versions without heartbeats have no row here, so their leases only expire. The only process of an SQLite database has a
-row while servers are silent, by its own clock, for commands.
+A process whose heartbeat is too old is dead or frozen. Other processes then delete the heartbeat and end its leases, in
+one statement. Processes of versions without heartbeats have no row here, so their leases just expire. The only process
+of an SQLite database has a row (by its own clock) while servers are silent, so that commands can read which.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
 
 DEAD_MS: Final = 3_500
-"""Age at which a heartbeat is too old: three were missed. With the time until this is noticed and the match is read, it
-is driven again in less than 5 s."""
+"""Age at which a heartbeat is too old, after three missed heartbeats. Including the time to notice this and to read its
+matches, they are driven again in less than 5 s."""
 DELAY_MS: Final = 500
-"""How much later than expected the database may judge heartbeats, by its clock. Later than that, it has stalled or its
-clock was set: all heartbeats are old, and their writers must get the chance to write the next one."""
+"""How much later than expected, by its clock, the database may check heartbeats. If it is later, the database has
+stalled or its clock was set, and all heartbeats seem old. Then processes get time to write their next heartbeat."""
 
 IS_ALIVE: Final = f"at_ms >= {DATABASE_MS} - {DEAD_MS}"
-"""The condition of a process that is alive."""
+"""SQL condition for the heartbeat of a live process."""
 
 _SILENCES: Final = msgspec.json.Decoder(dict[str, Silence])
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """A heartbeat that was stored."""
+    """A stored heartbeat."""
 
     at_ms: int
     """The time of the database."""
     is_new: bool
-    """There was no row: it is the first heartbeat, or others deleted the row."""
+    """True if there was no row: it is the first heartbeat, or other processes have deleted the row."""
     silences: dict[str, Silence]
-    """Which servers of other live processes are silent, by server; times are relative to this heartbeat."""
+    """The silent servers of other live processes, by server id. Times are relative to this heartbeat."""
 
 
 async def beat(
     db: Database, owner: str, *, max_matches: int | None = None, silences: Mapping[str, Silence] | None = None
 ) -> Beat:
-    """Store a heartbeat, how many matches the process may drive, and which of its servers are silent.
+    """Store a heartbeat, with the number of matches that the process may drive, and its silent servers.
 
-    The times of `silences` are relative to now, so the clocks of processes need not agree.
+    The times in `silences` are relative to now, so the clocks of processes need not agree.
     """
     sql = (
         "WITH beat AS (INSERT INTO heartbeats (owner, at_ms, max_matches, silences)"
         f" VALUES (:owner, {DATABASE_MS}, :max_matches, :silences) ON CONFLICT (owner) DO UPDATE SET"
         " at_ms = excluded.at_ms, max_matches = excluded.max_matches, silences = excluded.silences"
         " RETURNING at_ms, xmax = 0 AS is_new)"
-        # LEAST: the clock of the database may have been set back. Without others it is 0.
+        # LEAST is for a database clock that was set back. Without other heartbeats, the value is 0.
         " SELECT beat.at_ms, is_new, LEAST(others.at_ms - beat.at_ms, 0), COALESCE(others.silences, '{}') FROM beat"
         " LEFT JOIN heartbeats AS others ON others.owner <> :owner AND others.silences IS NOT NULL"
         f" AND others.at_ms >= beat.at_ms - {DEAD_MS}"
@@ -74,7 +74,7 @@ async def beat(
 
 
 async def store_silences(db: Database, owner: str, silences: Mapping[str, Silence], now_ms: int) -> None:
-    """Store which servers of the only process are silent; the times of `silences` are relative to now."""
+    """Store the silent servers of the database's only process; the times in `silences` are relative to now."""
     body = msgspec.json.encode(silences) if silences else None
     sql = "INSERT INTO heartbeats (owner, at_ms, silences) VALUES (:owner, :now_ms, :body)"
     row = Statement(sql, {"owner": owner, "now_ms": now_ms, "body": body})
@@ -82,7 +82,7 @@ async def store_silences(db: Database, owner: str, silences: Mapping[str, Silenc
 
 
 async def silences(db: Database, now_ms: int) -> dict[str, Silence]:
-    """Return which servers of live processes are silent, by server; times are relative to now."""
+    """Return the silent servers of live processes, by server id; times are relative to now."""
     now = DATABASE_MS if db.is_postgres else "CAST(:now_ms AS BIGINT)"
     found = await db.read(
         f"SELECT at_ms - now_ms, silences FROM heartbeats, (SELECT {now} AS now_ms) AS clock"
@@ -99,12 +99,12 @@ async def silences(db: Database, now_ms: int) -> dict[str, Silence]:
 def _read(stored: bytes) -> dict[str, Silence]:
     try:
         return _SILENCES.decode(stored)
-    except msgspec.MsgspecError:  # of a later version
+    except msgspec.MsgspecError:  # written by a later version
         return {}
 
 
 async def loads(db: Database) -> dict[str, ReplicaLoad]:
-    """Return by process how many matches it holds and may drive, for all that live."""
+    """Return, per live process, how many matches it drives and how many it may drive."""
     found = await db.read(
         "SELECT owner, (SELECT COUNT(*) FROM servers WHERE lease_owner = owner), max_matches FROM heartbeats"
         f" WHERE {IS_ALIVE}"
@@ -116,7 +116,7 @@ async def loads(db: Database) -> dict[str, ReplicaLoad]:
 
 
 async def has_older_process(db: Database, now_ms: int) -> bool:
-    """True if a process that writes no heartbeats drives matches: it is of an older version."""
+    """True if a process without heartbeats, which is of an older version, drives matches."""
     row = await db.read_one(
         "SELECT 1 FROM servers WHERE lease_owner IS NOT NULL AND lease_until_ms > :now_ms"
         " AND NOT EXISTS (SELECT 1 FROM heartbeats WHERE owner = lease_owner) LIMIT 1",
@@ -126,10 +126,10 @@ async def has_older_process(db: Database, now_ms: int) -> bool:
 
 
 async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> list[str]:
-    """End the leases of processes whose heartbeat is too old; return their servers, which are due now.
+    """End the leases of processes whose heartbeat is too old; return the ids of their servers, which are due now.
 
-    `expected_ms` is what the clock of the database should show now: if this runs later, it ends none. A heartbeat that
-    such a process writes meanwhile waits for this, so the process then sees what it has lost.
+    `expected_ms` is the expected time by the database's clock. If the statement runs DELAY_MS later, it ends no leases.
+    A heartbeat that a dead process writes meanwhile waits for this transaction, so the process sees what it has lost.
     """
     freed = await write_one(
         db,
@@ -143,7 +143,7 @@ async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> lis
 
 
 async def end(db: Database, owner: str) -> None:
-    """Delete the heartbeat of a process that stops. If it still holds leases, others end them when it is too old."""
+    """Delete the heartbeat of a process that stops, unless it still holds leases, which end with an old heartbeat."""
     sql = (
         "DELETE FROM heartbeats WHERE owner = :owner AND NOT EXISTS (SELECT 1 FROM servers WHERE lease_owner = :owner)"
     )

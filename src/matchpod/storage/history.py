@@ -1,8 +1,9 @@
 """Store the maps and series of a match, from its creation on, and their final statistics.
 
 Ids are derived from the match, so a repeated write creates no second row. The functions that write return statements,
-for the caller's transaction. Rows are counted by `status`, `sort_ms` and `map_name` (see history_counts): a change of
-these subtracts the rows from the counts first and adds them again afterwards. The lists are in history_lists.
+for the caller's transaction. Rows are counted by `status`, `sort_ms` and `map_name` (see history_counts), so a change
+to these columns subtracts the rows from the counts first and adds them again afterwards. The lists are in
+history_lists.
 """
 
 from __future__ import annotations
@@ -46,20 +47,20 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once the match has ended and the row has its final values; its MapStats are stored unless that failed."""
+    """True once the match has ended and the row has its final values. Then its MapStats are stored too, if possible."""
     sort_ms: int = 0
     """When it started; 0 if it never did, so that it sorts last."""
     is_complete: bool = False
     missing_rounds: bytes | None = None
-    """JSON array of the rounds with missing log lines. None if the map ended before this and `is_complete` existed."""
+    """JSON array of the rounds with missing log lines. None if the map ended before this column existed."""
     played_map_name: str | None = None
-    """The name on the server, if the map was played and did not end before this was recorded."""
+    """The map's name on the server. None if it was not played, or ended before this column existed."""
     is_needed: bool = True
-    """False if its series was decided before it."""
+    """False if the series was decided before this map."""
     team1_start_side: str | None = None
-    """The side on which the first team began. None if unknown, or if the map ended before this was recorded."""
+    """The side on which team1 started. None if unknown, or if the map ended before this column existed."""
     sides_by: str | None = None
-    """What decided the sides on which the teams began."""
+    """How the starting sides were decided."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +97,7 @@ class MapStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The rounds of a final map: a JSON array, compressed."""
+    """The rounds of a final map, as a compressed JSON array."""
 
     map_id: str
     body: bytes
@@ -120,7 +121,7 @@ class MatchHistory(msgspec.Struct, frozen=True):
 
 
 MAX_INSERTS: Final = 64
-"""Texts of insertions that are kept, for each table and number of rows: most matches have one, three or five maps."""
+"""Maximum number of cached INSERT texts, which differ by number of rows: most matches have one, three or five maps."""
 
 SERIES_AND_END: Final = ", ".join(
     [f"series.{name}" for name in SeriesRow.__struct_fields__]
@@ -149,7 +150,7 @@ def insert(history: MatchHistory) -> list[Statement]:
 
 def count_new(history: MatchHistory, *, region: str, created_at_ms: int) -> Statement:
     """Count the rows of a new match and its server."""
-    names = [one.map_name for one in history.maps]
+    names = [row.map_name for row in history.maps]
     has_series, org_id = history.series is not None, history.maps[0].org_id
     return history_counts.add_new(
         org_id, region=region, created_at_ms=created_at_ms, map_names=names, has_series=has_series
@@ -170,7 +171,7 @@ def replace(history: MatchHistory) -> list[Statement]:
 
 
 def refresh(history: MatchHistory) -> list[Statement]:
-    """Update scores, names, player counts and so on in existing rows, but not `_KEPT_BY_REFRESH`; add the rest."""
+    """Update existing rows of maps and series, except columns in `_KEPT_BY_REFRESH`; insert or overwrite all others."""
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
@@ -206,7 +207,7 @@ def _upsert(history: MatchHistory) -> list[Statement]:
 
 
 def _upsert_rows(table: str, values: Sequence[msgspec.Struct], key: str) -> Statement:
-    """Insert or overwrite all rows in one statement: every statement costs a round trip."""
+    """Insert or overwrite all rows in one statement, because every statement costs a round trip."""
     fields = type(values[0]).__struct_fields__
     sql, names = _insert_sql(table, fields, len(values), fields)
     changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
@@ -216,7 +217,7 @@ def _upsert_rows(table: str, values: Sequence[msgspec.Struct], key: str) -> Stat
 
 
 def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
-    """Insert rows that have most values in common, which are passed once."""
+    """Insert rows that have most values in common. Common values are passed once."""
     fields = type(values[0]).__struct_fields__
     columns = dict(zip(fields, zip(*map(astuple, values), strict=True), strict=True))
     different = tuple(name for name, column in columns.items() if any(value != column[0] for value in column))
@@ -231,7 +232,7 @@ def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
 def _insert_sql(
     table: str, fields: tuple[str, ...], count: int, different: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text of an insertion of some rows, and the parameters of all rows if all columns are different."""
+    """Return the text of an INSERT, and its parameter names in order; `different` columns have a parameter per row."""
     tuples = [[f"{name}_{number}" if name in different else name for name in fields] for number in range(count)]
     listed = ", ".join(f"({', '.join(f':{name}' for name in names)})" for names in tuples)
     return f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}", tuple(chain.from_iterable(tuples))
@@ -262,7 +263,7 @@ async def get_series(db: Database, series_id: str) -> tuple[SeriesRow, EndColumn
 
 
 def split_series(row: Row) -> tuple[SeriesRow, EndColumns]:
-    """Convert a row that was selected with SERIES_AND_END; of a longer one, its beginning."""
+    """Convert a row that begins with the columns SERIES_AND_END."""
     return rows.from_row(SeriesRow, row[:_SERIES_WIDTH]), rows.from_row(EndColumns, row[_SERIES_WIDTH:SERIES_END_WIDTH])
 
 
@@ -283,7 +284,7 @@ async def series_of(db: Database, server_id: str) -> SeriesRow | None:
 
 
 async def stats_of(db: Database, map_id: str) -> MapStats | None:
-    """Return the final statistics of a map; None while there are none."""
+    """Return the final statistics of a map; None if they are not stored (yet)."""
     stored = await rows.read_first(db, MapStats, "FROM map_stats WHERE map_id = :map_id", {"map_id": map_id})
     if stored is None:
         return None
@@ -296,5 +297,5 @@ async def stats_of(db: Database, map_id: str) -> MapStats | None:
 
 
 async def rounds_of(db: Database, map_id: str) -> MapRounds | None:
-    """Return the rounds of a final map; None if there are none, as for maps that ended before rounds were stored."""
+    """Return the rounds of a final map; None if they are not stored, as for maps of earlier versions."""
     return await rows.read_first(db, MapRounds, "FROM map_rounds WHERE map_id = :map_id", {"map_id": map_id})

@@ -1,9 +1,9 @@
-"""Keep the number of maps, series and servers of an organization for each list filter, updated with every change.
+"""Store the number of maps, series and servers of an organization for each list filter, updated with every change.
 
 To change the rows of a server, one transaction subtracts them, changes them and adds them again, all in SQL, so the
-counts always match the rows. `lock` must come first: a statement sees the rows as of its start, so one that had to wait
-for the counts would subtract outdated rows. On PostgreSQL the changes of an organization queue at the row that `lock`
-locks, and so cannot deadlock.
+counts always match the rows. `lock` must come first: a statement reads rows as of its start, so a statement that had to
+wait for the counts would subtract outdated rows. On PostgreSQL, the changes of an organization queue for the row that
+`lock` locks, so they cannot deadlock.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import read_number
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
-"""Counts are kept per UTC day: few enough days to sum them, few enough rows to count those of a partial day."""
+"""Counts are kept per UTC day. There are few enough days to sum, and few enough rows per day to count a partial day."""
 ENDED: Final = "ended"
-"""The status under which all servers are counted whose match has ended."""
+"""The status under which all servers with an ended match are counted."""
 _ALL_DAYS: Final = -1
 _ANY: Final = ""
 
@@ -32,8 +32,9 @@ _UPSERT: Final = (
 _OF_KEY: Final = (
     "FROM history_counts WHERE org_id = :org_id AND kind = :kind AND status = :status AND map_name = :map_name"
 )
-# Every row counts once for each combination of: its status or any, its map or any, its day or all days. Both databases
-# name the columns of VALUES column1, column2, …. The first key is all maps on all days, the row that `lock` locks.
+# Every row is counted once for each combination of its status or any status, its map or any map, and its day or all
+# days. Both databases name the columns of VALUES column1, column2, …. The first key has all maps on all days; it is the
+# row that `lock` locks.
 _UPDATE: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, kind,
@@ -52,7 +53,7 @@ _UPDATE: Final = f"""
     WHERE kind = 'map' OR column2 = 0
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     """
-# A server counts once for each combination of: its region or any, its day or all days; %s is its status or any.
+# A server is counted once for each combination of its region or any region, and its day or all days. %s is the status.
 _COUNT_SERVER: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, 'server', %s,
@@ -73,7 +74,7 @@ class CountedKind(StrEnum):
     MAP = "map"
     SERIES = "series"
     SERVER = "server"
-    """Its region is counted in place of a map. It has a status here only once it has ended: that, and `ended`."""
+    """Counted by region instead of map. After its end, it is also counted by its final status and as `ended`."""
 
 
 class CountKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,9 +128,9 @@ def subtract(server_id: str) -> Statement:
 def add_new(
     org_id: str, *, region: str, created_at_ms: int, map_names: Sequence[str] = (), has_series: bool = False
 ) -> Statement:
-    """Lock the counts of an organization as `lock` does, and add a new server and its upcoming maps and series.
+    """Lock the counts of an organization as `lock` does, and add a new server with its upcoming maps and series.
 
-    It reads no rows, so it may come before they are inserted.
+    The statement reads no rows, so it may come before the rows are inserted.
     """
     names = Counter(map_names)
     params: dict[str, Value] = {
@@ -145,7 +146,7 @@ def add_new(
 
 @cache
 def _new_sql(names: int, *, has_series: bool) -> str:
-    """Return the text for a match whose maps have this number of names. What has not started is of day 0."""
+    """Return the SQL for a match whose maps have this number of different names. Rows without a start are of day 0."""
     counted = [("map", f"'{_ANY}'", ":maps")] + [("map", f":name_{at}", f":count_{at}") for at in range(names)]
     if has_series:
         counted.append(("series", f"'{_ANY}'", "1"))
@@ -154,7 +155,7 @@ def _new_sql(names: int, *, has_series: bool) -> str:
         for kind, name, count in counted
         for status in (_ANY, "upcoming")
         for day in (_ALL_DAYS, 0)
-        if names or (status, day) == (_ANY, _ALL_DAYS)  # the row that is locked, also if there are no maps
+        if names or (status, day) == (_ANY, _ALL_DAYS)  # the row to lock is needed even without maps
     ]
     keys += [
         f"(:org_id, 'server', '{_ANY}', {region}, {day}, 1)"
@@ -165,18 +166,18 @@ def _new_sql(names: int, *, has_series: bool) -> str:
 
 
 def end_server(server_id: str) -> list[Statement]:
-    """Count a server whose match has just ended by its final status, and as ended; `lock` must come first."""
+    """Count a server whose match has just ended, by its final status and as ended; `lock` must come first."""
     return [
         Statement(_COUNT_SERVER % status + _UPSERT, {"server_id": server_id}) for status in (f"'{ENDED}'", "status")
     ]
 
 
-# Counts that may be deleted: not the count of all maps, which is the row that `lock` locks.
+# The count of all maps may not be deleted, because it is the row that `lock` locks.
 _EMPTY: Final = f"count = 0 AND NOT (kind = 'map' AND status = '{_ANY}' AND map_name = '{_ANY}' AND day = {_ALL_DAYS})"
 
 
 async def delete_empty(db: Database) -> int:
-    """Delete counts that are 0, one organization at a time; return how many. Every day and map leaves some behind."""
+    """Delete counts that are 0, one organization at a time; return how many. Every day and map leaves such counts."""
     organizations = await db.read(f"SELECT DISTINCT org_id FROM history_counts WHERE {_EMPTY} ORDER BY org_id")
     deleted = 0
     for (org_id,) in msgspec.convert(organizations, list[tuple[str]]):
@@ -197,13 +198,13 @@ async def count_empty(db: Database) -> int:
 
 
 async def total_of_all_days(db: Database, key: CountKey) -> int:
-    """Return how many maps or series the key selects, including those that never started."""
+    """Return how many rows the key selects, including maps and series that never started."""
     row = await db.read_one(f"SELECT count {_OF_KEY} AND day = {_ALL_DAYS}", key_params(key))
     return 0 if row is None else msgspec.convert(row[0], int)
 
 
 def days_sql(columns: str, span: DaySpan) -> tuple[str, dict[str, Value]]:
-    """Return a query of the counts per day and its parameters, to be used together with `key_params`."""
+    """Return a query for the counts per day, and its parameters besides `key_params`."""
     sql = f"SELECT {columns} {_OF_KEY} AND day >= :first_day"
     if span.end is None:
         return sql, {"first_day": span.first}
@@ -220,7 +221,7 @@ def key_params(key: CountKey) -> dict[str, Value]:
 
 
 def skip_days(days: Sequence[tuple[int, int]], offset: int) -> tuple[int | None, int]:
-    """Return the day to start reading a list from, and how many rows to skip from there, to skip `offset` in total.
+    """Return the day from which to read a list, and how many rows to skip from there, to skip `offset` rows in total.
 
     `days` are pairs of day and count, newest first; all other rows are older. The day is None if `days` is empty.
     """

@@ -1,10 +1,10 @@
 """List the maps and series of an organization page by page, as fast with a million rows as with a thousand.
 
-The order is newest first, rows that never started last, ties by id. The ids of a page come from an index that begins
-with the filters, and of matches in progress, which are few and not in these indexes, from their servers; only then are
-the rows read. The total comes from the counts; with a date filter, the partial days at both ends are counted in the
-index. Deep pages skip whole days by their counts; pages near the end are read backwards.
-A service remembers the counts for a while (`list_positions`).
+Lists are newest first; rows that never started come last, and ties are ordered by id. First the ids of a page are read
+from partial indexes that begin with the filtered columns (for matches in progress, which are few, through their
+servers), then the rows. The total comes from `history_counts`; with a date filter, the partial days at both ends are
+counted in the index. Deep pages skip whole days by their counts, and pages near the end are read backwards. A service
+caches the counts for a while (`list_positions`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from matchpod.storage.server_labels import newest_labeled
 from matchpod.storage.servers import IS_OPEN_ONLY, EndColumns
 
 DEEP_OFFSET: Final = 2_000
-"""Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
+"""Maximum offset at which index entries are skipped one by one, in about a millisecond; beyond it, days are skipped."""
 
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
 _IS_OVER: Final = "status <> 'upcoming' AND status <> 'live'"
-"""The condition of the indexes."""
+"""The condition of the partial indexes."""
 _IS_GOING_ON: Final = (
     "status IN ('upcoming', 'live')"
     f" AND server_id IN (SELECT id FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY})"
@@ -48,7 +48,7 @@ _IS_GOING_ON: Final = (
 
 
 class HistoryMap(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns of a map that a list of series shows."""
+    """The columns of a map that are shown in a list of series."""
 
     id: str
     map_number: int
@@ -70,20 +70,20 @@ class ListedSeries(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of a list on all its pages; `from_ms` 0 includes rows that never started."""
+    """Selects the rows of a list. With `from_ms` 0, rows that never started are included."""
 
     key: CountKey
     parts: tuple[str, ...]
-    """Queries of the rows, with the columns `id`, `org_id`, those of the filters and `sorted_by`."""
+    """Queries for the rows. Their columns are `id`, `org_id`, the filtered columns, and those in `sorted_by`."""
     from_ms: int
     before_ms: int | None
     newest_first: str = "sort_ms DESC, id"
     oldest_first: str = "sort_ms, id DESC"
     sorted_by: str = "sort_ms"
-    """The columns of both orders but `id`."""
+    """The columns of both orders, except `id`."""
 
     def table(self, order: str = "") -> str:
-        """Return the rows as a table. In an order, so that PostgreSQL merges the parts; SQLite does so anyway."""
+        """Return SQL for the rows as a table. With an order, PostgreSQL merges the parts (SQLite always does)."""
         parts = self.parts
         if order and len(parts) > 1:
             parts = tuple(f"SELECT * FROM ({part} ORDER BY {order}) AS part" for part in parts)
@@ -91,12 +91,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_dates(self) -> bool:
-        """True if rows are selected by time."""
+        """True if rows are filtered by time."""
         return self.from_ms > 0 or self.before_ms is not None
 
 
 class PageRange(msgspec.Struct, frozen=True):
-    """The position of a page in its list: its number of rows, and how many come before and after them."""
+    """The position of a page in its list: the number of rows before it, on it, and after it."""
 
     before: int
     size: int
@@ -104,7 +104,7 @@ class PageRange(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, page: int, page_size: int, total: int) -> PageRange:
-        """Return the position of a page that is not past the end."""
+        """Return the position of a page that begins before the end of the list."""
         before = (page - 1) * page_size
         size = min(page_size, total - before)
         return cls(before, size, total - before - size)
@@ -147,7 +147,7 @@ async def list_series(
     if query.server_id is not None and not query.labels:
         page = "SELECT id AS page_id FROM series WHERE server_id = :server_id"
         listed = await _read_series(db, page, {"server_id": query.server_id})
-        listed = [one for one in listed if _is_selected(one.series, org_id, query)]
+        listed = [item for item in listed if _is_selected(item.series, org_id, query)]
         return len(listed), listed[start:]
     selection = _selection(CountKey(org_id=org_id, kind=CountedKind.SERIES, status=query.status), query)
     total, page, params = await _page(db, selection, query, deep_offset=deep_offset, positions=positions)
@@ -157,7 +157,7 @@ async def list_series(
 async def _page(
     db: Database, selection: Selection, query: ListQuery, *, deep_offset: int, positions: ListPositions | None
 ) -> tuple[int, str, dict[str, Value]]:
-    """Return the number of rows of a list, and a query of the ids of the requested page as `page_id`."""
+    """Return the number of rows of a list, and a query for the ids (`page_id`) of the requested page."""
     if query.labels:
         return await _labeled_page(db, selection, query)
     total = await total_of(db, selection)
@@ -168,7 +168,7 @@ async def _page(
 
 
 async def _labeled_page(db: Database, selection: Selection, query: ListQuery) -> tuple[int, str, dict[str, Value]]:
-    """Return the same of the newest matches with labels, of which there are so few that all may be read."""
+    """Return what `_page` does, for the newest matches with labels, which are few enough to read all of them."""
     labeled, params = await newest_labeled(db, selection.key.org_id, query.labels)
     given = {"server_id": query.server_id, "status": query.status, "map_name": query.map_name}
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -179,7 +179,7 @@ async def _labeled_page(db: Database, selection: Selection, query: ListQuery) ->
     if selection.before_ms is not None:
         conditions.append("sort_ms < :before_ms")
     params |= plain({**wanted, "from_ms": selection.from_ms, "before_ms": selection.before_ms})
-    # CROSS JOIN: SQLite then begins with the labeled matches.
+    # With CROSS JOIN, SQLite begins with the labeled matches.
     selected = f"FROM ({labeled}) AS labeled CROSS JOIN {table} WHERE {' AND '.join(conditions)}"
     total = await read_number(db, f"SELECT COUNT(*) {selected}", params)
     params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
@@ -188,7 +188,7 @@ async def _labeled_page(db: Database, selection: Selection, query: ListQuery) ->
 
 
 async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> list[ListedSeries]:
-    """Return the series whose ids a query selects as `page_id`, newest first."""
+    """Return the series whose ids (`page_id`) the query `page` selects, newest first."""
     rows = await db.read(
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
         " LEFT JOIN servers ON servers.id = series.server_id"
@@ -214,10 +214,10 @@ def _with_maps(rows: list[Row]) -> list[ListedSeries]:
 
 
 def _selection(key: CountKey, query: ListQuery) -> Selection:
-    # Rows that never started have no date, so a date filter excludes them.
+    # Rows that never started have no date (`sort_ms` is 0), so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
     from_ms = max(query.from_ms or 0, int(has_dates))
-    # Server ids sort by time: rows that never started are listed by creation, and the maps of a match in their order.
+    # Server ids sort by time, so rows that never started are ordered by creation. Maps of a match keep their order.
     is_map = key.kind is CountedKind.MAP
     return Selection(
         key=key,
@@ -231,10 +231,10 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
 
 
 def _parts(key: CountKey) -> tuple[str, ...]:
-    """Return queries of the rows that may have the status: those that are over, and those of open servers."""
+    """Return queries for the rows that may have the status: ended rows, rows of open servers, or both."""
     table, numbers = ("maps", ", map_number, map_name") if key.kind is CountedKind.MAP else ("series", "")
     over = f"SELECT id, org_id, server_id, status, sort_ms{numbers} FROM {table} WHERE {_IS_OVER}"
-    # Converted to the types that they have: no other index may tempt SQLite, and with the same types it merges parts.
+    # Casts to the types that the columns have keep SQLite from using other indexes. With equal types it merges parts.
     names = numbers.replace("map_name", "CAST(map_name AS TEXT) AS map_name")
     going_on = (
         "SELECT id, CAST(org_id AS TEXT) AS org_id, server_id, CAST(status AS TEXT) AS status,"
@@ -281,7 +281,7 @@ def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple
 
 
 async def total_of(db: Database, selection: Selection) -> int:
-    """Return the number of rows of a list, from the counts and the partial days at both ends."""
+    """Return the number of rows of a list: the counts of whole days plus the rows of the partial days at both ends."""
     if not selection.has_dates:
         return await total_of_all_days(db, selection.key)
     span, edges = split_days(selection.from_ms, selection.before_ms)
@@ -305,7 +305,7 @@ def _count_between(selection: Selection, lower: str, upper: str) -> str:
 async def page_of_ids(
     db: Database, selection: Selection, page: PageRange, *, deep_offset: int, positions: ListPositions | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """Return a query of the ids of a page, as `page_id`, in unspecified order; `positions` make it faster if deep."""
+    """Return a query for the ids (`page_id`) of a page, in no particular order; `positions` speed up deep pages."""
     before_ms, offset, order = selection.before_ms, page.before, selection.newest_first
     conditions, params = _conditions(selection)
     if offset > deep_offset >= page.after:
@@ -331,14 +331,14 @@ async def page_of_ids(
     if before_ms is not None:
         conditions += " AND sort_ms < :before_ms"
         params["before_ms"] = before_ms
-    # Only with the columns of the order, SQLite merges the parts of a table instead of sorting them.
+    # SQLite merges the parts instead of sorting them only if the columns of the order are selected.
     table = selection.table(order)
     ordered = f"SELECT id, {selection.sorted_by} FROM {table} WHERE {conditions} ORDER BY {order}"
     return f"SELECT id AS page_id FROM ({ordered} LIMIT :page_size OFFSET :offset) AS ordered", params
 
 
 async def _newest_days(db: Database, selection: Selection) -> list[tuple[int, int]]:
-    """Return (day, count) pairs, newest first, without the oldest day if only part of it is selected."""
+    """Return (day, count) pairs, newest first; if the oldest day is only partly selected, it is left out."""
     span, edges = split_days(selection.from_ms, selection.before_ms)
     sql, day_params = days_sql("day, count", span)
     params = {**key_params(selection.key), **day_params}

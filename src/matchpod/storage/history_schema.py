@@ -1,9 +1,9 @@
-"""The tables of the history, as migrations: statements that `schema` lists in the order of its versions."""
+"""The migrations of the history's tables. `schema.MIGRATIONS` lists them in their order."""
 
 from __future__ import annotations
 
-# History of matches. Lists are paged from indexes alone, so there is an index for each combination of filters.
-# `sort_ms` is when the map or series started, or 0 if it never did.
+# The history of matches. Lists are paged by index-only scans, so there is an index for each combination of filters.
+# `sort_ms` is the time when the map or series started, or 0 if it never did.
 HISTORY = (
     """
     CREATE TABLE maps (
@@ -58,7 +58,7 @@ HISTORY = (
     "CREATE INDEX series_of_server ON series (server_id)",
     "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, id)",
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, id)",
-    # Separate from `maps`, which are read by the hundred: the statistics of a map are far larger than its row.
+    # Separate from `maps`, which are read by the hundred, because the statistics of a map are far larger than its row.
     """
     CREATE TABLE map_stats (
         map_id TEXT PRIMARY KEY,
@@ -68,7 +68,7 @@ HISTORY = (
         leaderboard BLOB NOT NULL
     )
     """,
-    # Number of maps and series per filter: counting the rows would take longer with every match played.
+    # The number of maps and series per filter. Counting rows would take longer with every match played.
     """
     CREATE TABLE history_counts (
         org_id TEXT NOT NULL,
@@ -108,13 +108,13 @@ MAP_NAMES = (
     "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
 )
 
-# On which side the first team began a map, and what decided that.
+# The side on which team1 started a map, and how it was decided.
 START_SIDES = (
     "ALTER TABLE maps ADD COLUMN team1_start_side TEXT",
     "ALTER TABLE maps ADD COLUMN sides_by TEXT",
 )
 
-# Maps and series that have not started are listed by creation, and the maps of a series in their order.
+# Maps and series that have not started are ordered by creation, and the maps of a series by their number.
 LIST_ORDER = (
     "DROP INDEX maps_newest",
     "DROP INDEX maps_by_status",
@@ -131,17 +131,17 @@ LIST_ORDER = (
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id)",
 )
 
-# One index for lists by name, with or without a status: most maps of a name are finished. Created before others are
-# dropped, so that readers wait only for the end.
+# One index serves lists by name, with or without a status, because most maps with a name are finished. It is created
+# before the others are dropped, so that readers wait only for the drops.
 FEWER_MAP_INDEXES = (
     "CREATE INDEX maps_of_name ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id, status)",
     "DROP INDEX maps_by_name",
     "DROP INDEX maps_by_name_and_status",
 )
 
-# Rows of matches in progress are few and found by their servers, so they are in none of the indexes of lists: an entry
-# is written once, when the map or series is over. SQLite checks the columns of a condition again, so they are in the
-# indexes too.
+# Rows of matches in progress are few and found through their servers, so the indexes for lists leave them out. An index
+# entry is then written only once, when the map or series is over. SQLite checks the columns of a partial index's
+# condition again, so they are in the indexes too.
 _IS_OVER = "WHERE status <> 'upcoming' AND status <> 'live'"
 ENDED_ONLY_INDEXES = (
     f"CREATE INDEX maps_ended ON maps (org_id, sort_ms DESC, server_id DESC, map_number, id, status) {_IS_OVER}",
@@ -158,7 +158,7 @@ ENDED_ONLY_INDEXES = (
     "DROP INDEX series_by_status",
 )
 
-# The demos that game servers record and upload. `uploads_for` is the id of the server while it uploads one.
+# The demos that game servers record and upload. `uploads_for` is the id of the server during an upload.
 DEMOS = (
     """
     CREATE TABLE demos (

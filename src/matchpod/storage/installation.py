@@ -1,4 +1,4 @@
-"""Count what the whole installation holds: matches per process and organization, keys, callbacks, stored data."""
+"""Count the matches, keys, callbacks and stored data of the whole installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage.rows import read_number
 
 
 class LeaseCount(msgspec.Struct, frozen=True):
-    """How many matches a process holds, and until when its newest lease is valid."""
+    """The number of matches that a process has leased, and the time when the last lease expires."""
 
     owner: str
     matches: int
@@ -19,7 +19,7 @@ class LeaseCount(msgspec.Struct, frozen=True):
 
 
 class StoredData(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is stored, and since when."""
+    """The number of stored matches, and the times of the oldest log entry and the oldest event."""
 
     matches: int
     oldest_log_ms: int | None
@@ -28,7 +28,7 @@ class StoredData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lease_counts(db: Database) -> list[LeaseCount]:
-    """Return the processes that hold matches, including those whose leases have expired."""
+    """Return the processes that have leases, including expired leases."""
     found = await db.read(
         "SELECT lease_owner, COUNT(*), MAX(COALESCE(lease_until_ms, 0)) FROM servers"
         " WHERE lease_owner IS NOT NULL GROUP BY lease_owner ORDER BY lease_owner"
@@ -60,11 +60,11 @@ async def count_callbacks(db: Database, state: CallbackState) -> int:
 
 
 async def stored_data(db: Database) -> StoredData:
-    """Return how much is stored, and since when; the times are read from indexes."""
+    """Return the number of stored matches, and the times of the oldest log entry and the oldest event."""
     return StoredData(
         matches=await read_number(db, "SELECT COUNT(*) FROM servers"),
         oldest_log_ms=await _oldest(
-            db,  # ids begin with the time of creation
+            db,  # ids sort by time of creation
             "SELECT MIN(received_ms) FROM raw_log WHERE server_id = (SELECT MIN(server_id) FROM raw_log)",
         ),
         oldest_event_ms=await _oldest(db, "SELECT MIN(at_ms) FROM map_events"),

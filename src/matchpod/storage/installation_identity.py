@@ -1,9 +1,10 @@
-"""Store which installation this database belongs to: its id, and where the database is.
+"""Store the id of the installation that this database belongs to, and the place (location or identity) of the database.
 
-The id is made with the database, the same for all replicas, and kept by a restored copy. Servers are labelled with it,
-so that an installation releases only servers that it started itself. The place tells the original from a copy. That of
-an SQLite database comes from a file in its data folder (`adapters/database_place.py`); that of a PostgreSQL database is
-how PostgreSQL identifies it: a copy by dump or template has other numbers, a standby the same.
+The id is created with the database, is the same for all replicas, and stays the same in a restored copy. Servers are
+labelled with it, so that an installation releases only servers that it started itself. The place distinguishes the
+original from a copy. For SQLite, it comes from a file in the data folder (`adapters/database_place.py`). For
+PostgreSQL, it consists of PostgreSQL's own numbers, which differ in a copy made by dump or template, but not in a
+standby.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ _POSTGRES_PLACE: Final = (
     " || CAST(CAST(CAST('installation' AS REGCLASS) AS OID) AS TEXT)"
     " FROM pg_control_system(), pg_database WHERE datname = current_database()"
 )
-"""PostgreSQL only: the numbers of the cluster, the database, and a table, which a dump restored into the same database
-creates again. A standby that was promoted has the same three."""
+"""PostgreSQL only: the identifiers of the cluster, the database and a table. Restoring a dump into the same database
+creates a new table, and so a new identifier. A promoted standby keeps all three."""
 
 
 class StoredPlace(msgspec.Struct, frozen=True):
-    """Where the database was when a service last drove matches on it, and before that; None if none ever did."""
+    """The place of the database when a service last drove matches, and the place before that; None if unknown."""
 
     place: str | None
     earlier: str | None = None
 
 
 async def installation_id(db: Database) -> str:
-    """Return the id of the installation, and make it first if this database has none; it is a valid Kubernetes name."""
+    """Return the id of the installation, which is a valid Kubernetes name. Create it if the database has none."""
     found = await _read_id(db)
     if found is None:
         insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
         await write_one(db, insert, {"name": _ID, "value": f"mp-{secrets.token_hex(8)}"})
-        found = await _read_id(db)  # not what was written: another replica may have been first
+        found = await _read_id(db)  # read again, because another replica may have been first
     assert found is not None
     return found
 
@@ -59,12 +60,12 @@ async def read_place(db: Database) -> StoredPlace:
 
 
 async def store_place(db: Database, place: str, *, earlier: str | None) -> None:
-    """Store the place; `earlier` is accepted too, if this process dies before the change is complete."""
+    """Store the place. Until the change is complete, `earlier` is accepted too, in case this process dies."""
     await db.write([*set_place(place), *([_upsert(_EARLIER, earlier)] if earlier is not None else [])])
 
 
 def set_place(place: str) -> list[Statement]:
-    """The statements that replace the place, and forget the earlier one."""
+    """Return the statements that replace the place, and delete the earlier place."""
     return [_upsert(_PLACE, place), Statement("DELETE FROM installation WHERE name = 'earlier_place'")]
 
 
@@ -77,11 +78,11 @@ def _upsert(name: str, value: str) -> Statement:
 
 
 async def postgres_place(db: Database) -> str | None:
-    """Return where a PostgreSQL database is; None if the server does not say."""
+    """Return the place of a PostgreSQL database; None if the server does not provide it."""
     try:
         ((place,),) = await db.read(_POSTGRES_PLACE)
     except DatabaseUnavailableError:
         raise
-    except DatabaseError:  # a relative of PostgreSQL without this function, or without the right to call it
+    except DatabaseError:  # a PostgreSQL-compatible server without this function, or missing the right to call it
         return None
     return msgspec.convert(place, str)

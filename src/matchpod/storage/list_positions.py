@@ -1,7 +1,7 @@
-"""Remember for a minute where the rows of long lists are, so that a page in the middle is found at once.
+"""Cache the positions of rows in long lists for a minute, so that pages in the middle are found quickly.
 
-Positions are counted from the oldest row: new rows change the other end. Only a change of an old row, such as by
-recomputing it, may shift a page by a row for that minute, as it does for a reader who is between two pages.
+Positions are counted from the oldest row, because new rows are added at the other end. Only a change of an old row,
+such as a recomputation, may shift pages by a row until the cache expires.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from matchpod.storage.history_counts import DAY_MS, CountedKind, CountKey, DaySp
 
 KEPT_S: Final = 60.0
 MAX_LISTS: Final = 32
-"""Lists that are remembered; two years of one are 50 KB."""
+"""Maximum number of cached lists; a list of two years takes 50 KB."""
 STEP: Final = 2_000
-"""Rows between two remembered positions among the rows that never started, which have no day."""
+"""Number of rows between two cached positions among the rows that never started, which have no day."""
 PASSING: Final = frozenset({MapStatus.UPCOMING, MapStatus.LIVE})
-"""Rows with these statuses leave their list again, the oldest first."""
+"""Statuses that do not last: rows leave lists by these statuses again, oldest first."""
 _CHANGING_DAYS: Final = 2
-"""The newest days of a list are not remembered: their rows still come and go."""
+"""Number of newest days that are not cached, because their rows still change."""
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A row from which a list is read towards newer ones: the condition for it, and how many rows are older."""
+    """A row from which a list is read toward newer rows: its SQL condition, and the number of older rows."""
 
     condition: str
     params: Mapping[str, Value]
@@ -41,15 +41,15 @@ class _Known(msgspec.Struct):
     read_s: float
     days: list[int]
     older: list[int]
-    """For each day: how many rows started before it. One more than there are days: the last is of all days."""
+    """For each day, how many rows started before it, followed by the number of rows of all days."""
     ids: list[str]
-    """Servers of rows that never started, in order."""
+    """Some server ids of rows that never started, in order."""
     positions: list[int]
-    """For each of them: how many such rows are of older servers."""
+    """For each id, how many rows that never started are of older servers."""
 
 
 class ListPositions:
-    """The remembered positions in the lists of this process."""
+    """A cache of positions in lists."""
 
     def __init__(self, *, step: int = STEP, now_s: Callable[[], float] = time.monotonic) -> None:
         self._step = step
@@ -59,9 +59,9 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row not far before this position from the oldest row; None if that is among the newest ones.
+        """Return a row shortly before a position, counted from the oldest row; None if it is among the newest rows.
 
-        `conditions` with `params` select the rows of the list in the table.
+        `conditions`, with `params`, select the rows of the list in `table`.
         """
         if key.status in PASSING:
             return None
@@ -90,7 +90,7 @@ class ListPositions:
             known = _Known(self._now_s(), [day for day, _ in stable], older, [""], [0])
             self._known.pop(key, None)
             if len(self._known) >= MAX_LISTS:
-                del self._known[next(iter(self._known))]  # the one that was read first
+                del self._known[next(iter(self._known))]  # the list that was read first
             self._known[key] = known
         return known
 
@@ -100,8 +100,8 @@ class ListPositions:
         rows = f"{rows} AND sort_ms = 0 AND server_id >= :last_id"
         while (last := known.positions[-1]) + self._step <= position:
             found = await db.read(
-                f"SELECT server_id, (SELECT COUNT(*) {rows} AND server_id < next_one.server_id)"
-                f" FROM (SELECT server_id {rows} ORDER BY server_id LIMIT 1 OFFSET :step) AS next_one",
+                f"SELECT server_id, (SELECT COUNT(*) {rows} AND server_id < next_row.server_id)"
+                f" FROM (SELECT server_id {rows} ORDER BY server_id LIMIT 1 OFFSET :step) AS next_row",
                 {**params, "last_id": known.ids[-1], "step": self._step},
             )
             if not found:
@@ -109,7 +109,7 @@ class ListPositions:
             server_id, between = msgspec.convert(found[0], tuple[str, int])
             if not between:
                 break
-            if known.positions[-1] == last:  # otherwise another request has added it
+            if known.positions[-1] == last:  # otherwise another request has added this position
                 known.ids.append(server_id)
                 known.positions.append(last + between)
         index = bisect_right(known.positions, position) - 1

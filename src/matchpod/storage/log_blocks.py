@@ -1,7 +1,7 @@
-"""Pack log entries that follow each other into one compressed block, and unpack it, byte for byte.
+"""Pack consecutive log entries into a compressed block, and unpack it without loss.
 
-Bodies are text: bzip2 makes them a quarter smaller than the fastest xz. The headers of an entry are longer than its
-body, but nearly the same in each: they are split at every quote, and stored column by column.
+Bodies are text, which bzip2 makes a quarter smaller than the fastest xz does. The headers of an entry are longer than
+its body, but differ little between entries, so they are split at every quote and stored by column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 META_PRESET: Final = 1
-"""Of xz, for all except the bodies: others take several times as long for a tenth."""
+"""The xz preset for everything except the bodies. Higher presets take several times as long to save a tenth."""
 
 _XZ_MAGIC: Final = b"\xfd7zXZ\x00"
 _QUOTE: Final = b'"'
@@ -23,7 +23,7 @@ _MAX_DIGITS: Final = 18
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries numbered without gaps, column by column."""
+    """Log entries by column; they are numbered without gaps."""
 
     first_seq: int
     kinds: list[str]
@@ -49,11 +49,11 @@ class _Column(msgspec.Struct, frozen=True, array_like=True):
             return cls(texts=list(parts))
         numbers = [int(part) for part in parts]
         steps = _steps(numbers)
-        # Positions in the log become sizes of posts, which are stored already: a repeated sequence costs nothing.
+        # The deltas of log positions are the sizes of posts, which the block has already: repetitions compress well.
         return cls(steps=steps) if 2 * sum(map(abs, steps)) < sum(numbers) else cls(numbers=numbers)
 
     def unpack(self) -> Iterator[bytes]:
-        """Iterate over the parts; without end if they are all the same."""
+        """Iterate over the parts; a constant is repeated endlessly."""
         if self.texts:
             return iter(self.texts)
         numbers = self.numbers or accumulate(self.steps)
@@ -64,15 +64,15 @@ class _Meta(msgspec.Struct, frozen=True, array_like=True):
     first_seq: int
     kinds: list[str]
     received_ms: list[int]
-    """The first time, then the differences."""
+    """The first time, then deltas."""
     sizes: list[int]
-    """Of the bodies."""
+    """The sizes of the bodies."""
     widths: list[int]
-    """Of the headers: into how many parts they are split."""
+    """The number of parts that the headers of each entry are split into."""
     columns: dict[int, list[_Column]]
-    """By width: the parts of all headers with this width."""
+    """The columns of all headers with the same width, by width."""
     attempts: list[str] = []
-    """None in blocks of earlier versions, which had no attempts."""
+    """Empty in blocks of earlier versions, which had no attempts."""
 
 
 class _Block(msgspec.Struct, frozen=True, array_like=True):
@@ -81,7 +81,7 @@ class _Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _XzBlock(msgspec.Struct, frozen=True, array_like=True):
-    """A block as it was stored first: one xz stream."""
+    """The first format of a block: one xz stream."""
 
     seqs: list[int]
     kinds: list[str]
@@ -142,5 +142,5 @@ def _steps(numbers: Sequence[int]) -> list[int]:
 
 
 def _is_number(text: bytes) -> bool:
-    """True if the text is what its number is written as."""
+    """True if the text is a number that is written in the same way again."""
     return text.isdigit() and len(text) <= _MAX_DIGITS and (len(text) == 1 or not text.startswith(b"0"))

@@ -19,15 +19,15 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Statem
 from matchpod.storage.rows import read_number, write_one
 
 MERGED_ITEMS: Final = 500
-"""Maximum items of a merged batch: enough to compress well (to a tenth), few enough to unpack for one page."""
+"""Maximum number of items in a merged batch, enough to compress well (to a tenth), few enough to unpack for a page."""
 PRUNE_BATCHES: Final = 1_000
-"""Maximum batches deleted per transaction: few enough that other writers hardly wait."""
+"""Maximum number of batches deleted per transaction, few enough that other writers hardly wait."""
 
 # JSON contains no raw newline, so lines need no escaping.
 _LINE_SEPARATOR: Final = b"\n"
 
-# The batch with the next item (or the first remaining one if older ones were deleted), then as many batches as can
-# hold the requested items. One query, so that a merge cannot happen in between.
+# Read the batch with the next item (or the first remaining batch if older ones were deleted), and as many more batches
+# as can hold the requested items. It is a single query, so that no merge can happen in between.
 _READ_AFTER: Final = """
     SELECT first_seq, is_compressed, body FROM map_events
     JOIN (SELECT COALESCE(
@@ -69,12 +69,12 @@ async def read_after(db: Database, map_id: str, after_seq: int, *, limit: int) -
         lines = _lines(body, is_compressed)
         items += [item for item in enumerate(lines, first_seq) if item[0] > after_seq]
         if len(items) >= limit:
-            break  # do not decompress the next batch for nothing
+            break  # the next batch need not be decompressed
     return items[:limit]
 
 
 async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
-    """Return the number of the last item of each map of a server that has any."""
+    """Return the number of the last item of each map of a server, by map id; maps without items are left out."""
     rows = await db.read(
         "SELECT map_id, first_seq + count - 1 FROM maps JOIN map_events ON map_id = maps.id"
         " AND first_seq = (SELECT MAX(newest.first_seq) FROM map_events AS newest WHERE newest.map_id = maps.id)"
@@ -85,7 +85,7 @@ async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
 
 
 async def last_seq(db: Database, map_id: str) -> int:
-    """Return the number of a map's last item, or 0 if it has none; the map needs no row in `maps`."""
+    """Return the number of a map's last item, or 0 if it has no items or does not exist."""
     row = await db.read_one(
         "SELECT first_seq + count - 1 FROM map_events WHERE map_id = :map_id ORDER BY first_seq DESC LIMIT 1",
         {"map_id": map_id},
@@ -96,7 +96,7 @@ async def last_seq(db: Database, map_id: str) -> int:
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
-# Matches in progress are excluded: the number of their next item follows that of the last stored one.
+# Matches in progress are excluded, because their next item is numbered after the last stored item.
 _OLD: Final = (
     "FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
     " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
@@ -122,7 +122,7 @@ async def compact(db: Database, server_id: str) -> None:
         if found:
             batches = msgspec.convert(found, list[_Batch])
             merge = await asyncio.to_thread(_merge, map_id, batches)
-            # Raised if another process has merged or deleted the batches in the meantime.
+            # Both errors mean that another process has merged or deleted the batches meanwhile.
             with contextlib.suppress(DuplicateError, NothingChangedError):
                 await db.write(merge)
 
@@ -148,7 +148,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
                         "map_id": map_id,
                         "first_seq": items[0][0],
                         "count": len(items),
-                        # A merged batch is pruned with its newest item.
+                        # A merged batch is pruned when its newest item is old enough.
                         "at_ms": max(at_ms for _, at_ms, _ in items),
                         "body": body,
                     },

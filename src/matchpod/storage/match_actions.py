@@ -1,4 +1,4 @@
-"""Store the actions that people asked for on matches, and what became of them."""
+"""Store the actions that people requested on matches, and their states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN: Final = "state IN ('requested', 'sent')"
 
 
 class ActionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One action."""
+    """A requested action on a match; the fields are the columns."""
 
     id: str
     server_id: str
@@ -26,13 +26,14 @@ class ActionRow(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     """The id of a key or session, or the actor of the command line."""
     request: bytes
-    """JSON of what was asked for."""
+    """The request as JSON."""
 
 
 def insert(row: ActionRow) -> Statement:
     """Store a new action; NothingChangedError unless its match is being driven.
 
-    Put it after the statement that appends to the log of the match: that one waits for the transaction that ends it.
+    It must come after the statement that appends to the match's log, because that statement waits for a transaction
+    that is ending the match.
     """
     return Statement(
         f"INSERT INTO match_actions ({rows.column_list(ActionRow)})"
@@ -53,7 +54,7 @@ def change(action_id: str, state: ActionState, detail: str | None, now_ms: int) 
 
 
 def fail_open(server_id: str, detail: str, now_ms: int) -> Statement:
-    """Store that all actions of a match have failed that have not ended. Put it after the last entry of its log."""
+    """Mark all open actions of a match as failed. It must come after the statement that appends the last log entry."""
     return Statement(
         "UPDATE match_actions SET state = :failed, detail = :detail, changed_at_ms = :now_ms"
         f" WHERE server_id = :server_id AND {_OPEN}",
@@ -68,13 +69,13 @@ async def of_server(db: Database, server_id: str) -> list[ActionRow]:
 
 
 async def get(db: Database, server_id: str, action_id: str) -> ActionRow | None:
-    """Return an action of a match; None if there is none with this id."""
+    """Return an action of a match; None if the match has no action with this id."""
     rest = "FROM match_actions WHERE id = :id AND server_id = :server_id"
     return await rows.read_first(db, ActionRow, rest, {"id": action_id, "server_id": server_id})
 
 
 async def waiting(db: Database) -> list[tuple[str, int]]:
-    """Return the matches with an action that was not sent yet, and the number of the newest entry of each log."""
+    """Return the matches with an action that was not sent yet, each with the number of its newest log entry."""
     found: list[Row] = await db.read(
         "SELECT raw_log_heads.server_id, raw_log_heads.seq FROM raw_log_heads WHERE raw_log_heads.server_id IN"
         " (SELECT server_id FROM match_actions WHERE state = 'requested')"

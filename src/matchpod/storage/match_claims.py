@@ -1,4 +1,4 @@
-"""Store who takes care of a match that needs attention: a name and a note, for everyone in the organization."""
+"""Store who takes care of a match that needs attention (a claim). The whole organization sees its name and note."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from matchpod.storage import rows
 
 
 class MatchClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """One claim; the fields are the columns."""
+    """A claim on a match; the fields are the columns."""
 
     server_id: str
     org_id: str
     name: str
     note: str
     claimed_by: str
-    """The id of a key, or of a session without one."""
+    """The id of a key, or of a session without a key."""
     claimed_at_ms: int
 
 
@@ -27,7 +27,7 @@ async def of_organization(db: Database, org_id: str, since_ms: int) -> list[Matc
 
 
 def claim(given: MatchClaim) -> Statement:
-    """Store a claim, in place of an earlier one."""
+    """Store a claim, which replaces an earlier claim on the match."""
     columns = given.__struct_fields__
     changed = ", ".join(f"{name} = excluded.{name}" for name in columns if name != "server_id")
     sql = (

@@ -1,8 +1,8 @@
-"""List the matches of an organization, which are rows of servers: page by page, newest first, and those in progress.
+"""List an organization's matches, which are rows of `servers`: by page, newest first, or all open ones.
 
-Ties are ordered by id. Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase:
-the others are few and counted when they are listed. So are those with one external match id, and those that a search or
-a label finds, which have indexes of their own; and the newest that are finished, or that have no result.
+Ties are ordered by id. Pages and totals work as in `history_lists`. Totals by status and phase are stored for ended
+servers only. Open servers are few, and counted when they are listed. Lists by external match id, search words, label or
+outcome are also counted when they are listed; their indexes limit what is read.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from matchpod.storage.server_labels import conditions_of, newest_labeled
 from matchpod.storage.servers import IS_OPEN_ONLY, ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
-"""Servers in a list that is not counted by day; older ones are found with a narrower range of time."""
+"""Maximum number of servers in a list without stored totals; a narrower time range finds older servers."""
 
 _COLUMNS: Final = "SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers"
-"""The columns of servers under the names that lists use."""
+"""The columns of `servers` under the names that `history_lists` uses."""
 _ENDED: Final = f"{_COLUMNS} WHERE match_phase = 'ended'"
-_OPEN_ONES: Final = (
+_OPEN: Final = (
     "SELECT id, org_id, CAST(created_at_ms AS BIGINT) AS sort_ms, CAST(region AS TEXT) AS map_name, {} AS status"
     f" FROM servers WHERE {IS_OPEN_ONLY}"
 )
-"""The same of open servers, which are few: no other index may tempt SQLite to read the others."""
+"""The same for open servers, which are few. The casts keep SQLite from using an index that has all servers."""
 
 _OUTCOMES: Final = {
     ListedOutcome.FINISHED: ("match_phase = 'ended'", "reason IS NULL"),
     ListedOutcome.CANCELED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'stopped'"),
     ListedOutcome.FAILED: ("match_phase = 'ended'", "reason IS NOT NULL", "status || '' = 'failed'"),
 }
-_OUTCOMES_OF_ONE: Final = {
+_OUTCOMES_BY_ID: Final = {
     ListedOutcome.FINISHED: ("match_phase || '' = 'ended'", "COALESCE(reason, '') = ''"),
     ListedOutcome.CANCELED: ("COALESCE(reason, '') <> ''", "status || '' = 'stopped'"),
     ListedOutcome.FAILED: ("COALESCE(reason, '') <> ''", "status || '' = 'failed'"),
 }
-"""The same of servers that are found by their ids: the index of those without a result must not tempt PostgreSQL."""
+"""The same for servers found by id. It keeps PostgreSQL from using the partial index of servers without a result."""
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
 
 class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map of a listed server, and the maps that the teams have won; these are None if the match is no series."""
+    """A map of a listed server. The numbers of maps won are those of its series; None if the match is not a series."""
 
     server_id: str
     map_number: int
@@ -73,9 +73,9 @@ _MAP_COLUMNS: Final = ", ".join(
 
 
 async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[ListedMap]:
-    """Return the first map of each server, and those that were played or may still be played, in order."""
+    """Return, in order, the first map of each server, and its other maps that were played or may still be played."""
     listed, params = parameter_list("server_id", server_ids)
-    # The servers are listed twice, so that PostgreSQL finds the series by its index too.
+    # The server ids are listed twice, so that PostgreSQL uses the index of `series` too.
     found = await db.read(
         f"SELECT {_MAP_COLUMNS} FROM maps LEFT JOIN series"
         f" ON series.server_id = maps.server_id AND series.server_id IN {listed}"
@@ -121,14 +121,14 @@ async def list_matches(
 
 async def open_of(db: Database, org_id: str) -> list[ServerRow]:
     """Return the servers of an organization whose match has no outcome, newest first."""
-    # Sorted here: to avoid sorting, SQLite would read all servers of the organization in the order of another index.
+    # Sorted here, because for ORDER BY, SQLite would read all servers of the organization in the order of an index.
     rest = f"FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY}"
     found = await read_all(db, ServerRow, rest, {"org_id": org_id})
     return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
 
 
 async def finished_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches finished at or after a time, the last first."""
+    """Return the ids of the servers whose matches finished at or after a time, the latest first."""
     found = await db.read(
         "SELECT id FROM servers WHERE org_id = :org_id AND ended_at_ms >= :since_ms AND reason IS NULL"
         " ORDER BY ended_at_ms DESC, id LIMIT :limit",
@@ -148,18 +148,18 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
         parts=tuple(part.format(column) for part in _parts(status, query.region)),
-        from_ms=max(query.from_ms or 0, 0),  # a day below 0 is the count of all days
+        from_ms=max(query.from_ms or 0, 0),  # a negative day has the count of all days
         before_ms=query.before_ms,
     )
 
 
 def _parts(status: str | None, region: str | None) -> tuple[str, ...]:
-    """Return queries of the servers that may have the status; only ended ones have an index by region."""
+    """Return queries for the servers that may have the status. Only ended servers have an index by region."""
     if status not in _COUNTED:
-        return (_OPEN_ONES,)
+        return (_OPEN,)
     if region is None:
         return (_COLUMNS,)
-    return (_ENDED, _OPEN_ONES) if status is None else (_ENDED,)
+    return (_ENDED, _OPEN) if status is None else (_ENDED,)
 
 
 async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
@@ -183,13 +183,13 @@ async def _list_by_words(db: Database, org_id: str, query: MatchListQuery) -> tu
 async def _list_found(
     db: Database, org_id: str, by_index: tuple[str, dict[str, Value]], query: MatchListQuery
 ) -> tuple[int, list[ServerSummary]]:
-    """Count and list the servers that an index has found, as `labeled_id` and `labeled_ms`, if other filters match."""
+    """Count and list the servers that the query `by_index` finds and that match all other filters."""
     found, found_params = by_index
     conditions, params = _conditions(org_id, msgspec.structs.replace(query, from_ms=None, before_ms=None))
     of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
     found_params = {**params, **found_params, **label_params}
     if conditions != "org_id = :org_id" or of_labels:
-        # One by one: joined in another order, PostgreSQL would look for the matches once for each of the servers.
+        # A subquery per server instead of a join: PostgreSQL could reverse a join, and run the search for every server.
         joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
         found = f"SELECT * FROM ({found}) AS labeled WHERE (SELECT 1 FROM servers WHERE {joined} LIMIT 1) = 1"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
@@ -202,7 +202,7 @@ async def _list_found(
 async def _list_few(
     db: Database, selected: str, params: dict[str, Value], query: MatchListQuery
 ) -> tuple[int, list[ServerSummary]]:
-    """Count and list the servers that a query selects, of which there are so few that all may be read."""
+    """Count and list the servers that a query selects, which are few enough to read all of them."""
     counted = f"SELECT 1 {selected} LIMIT :max_listed"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", params | {"max_listed": MAX_LISTED})
     start = (query.page - 1) * query.page_size
@@ -217,7 +217,10 @@ async def _count_open(db: Database, org_id: str, query: MatchListQuery) -> int:
 
 
 def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False) -> tuple[str, dict[str, Value]]:
-    """Return the conditions of a query; they leave the choice of an index by time open only if it `is_ordered`."""
+    """Return the WHERE conditions of a query, and their parameters.
+
+    Unless `is_ordered`, they prevent the database from using an index on `created_at_ms`.
+    """
     given: dict[str, Value] = {
         "org_id": org_id,
         "external_match_id": query.external_match_id,
@@ -226,10 +229,10 @@ def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False)
         "status": None if query.needs_phase else query.status,
     }
     params = plain({name: value for name, value in given.items() if value is not None})
-    # Few servers have one external id or are open: other conditions must not tempt SQLite to use another index.
+    # Few servers have the same external id, or are open. `|| ''` keeps SQLite from using an index by region instead.
     conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
     if query.outcome is not None:
-        conditions += (_OUTCOMES if is_ordered else _OUTCOMES_OF_ONE)[query.outcome]
+        conditions += (_OUTCOMES if is_ordered else _OUTCOMES_BY_ID)[query.outcome]
     created = "created_at_ms" if is_ordered else "created_at_ms + 0"
     if query.from_ms is not None:
         conditions.append(f"{created} >= :from_ms")

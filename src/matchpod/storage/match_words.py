@@ -1,7 +1,8 @@
-"""Store the words that matches are found by, and look them up.
+"""Store the search words of matches, and find matches by words.
 
-A search reads, from an index, the newest matches that have a word which begins with its rarest one, and then checks the
-others. So it takes as long with a million matches as with a thousand, and may miss old ones if all words are frequent.
+A search word is a prefix of stored words. A search reads the newest matches with its rarest word from an index, and
+then checks them for the other words. So it takes as long with a million matches as with a thousand, but it may miss
+old matches if all words are frequent.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from matchpod.storage import rows
 from matchpod.storage.packed import unpack
 
 MAX_EXPANDED: Final = 20
-"""Stored words that a word of a search stands for, in alphabetical order; a longer one stands for fewer."""
+"""Maximum number of stored words that a search word stands for, in alphabetical order."""
 COMPARED: Final = 1_000
-"""Matches that are counted of each word, to begin with the rarest."""
+"""Maximum number of matches counted per search word, to find the rarest."""
 
 
 class UnindexedMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A match whose words are not stored, or not all of them."""
+    """A match whose search words are not all stored yet."""
 
     id: str
     org_id: str
@@ -38,20 +39,20 @@ class UnindexedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedPlayer(msgspec.Struct, frozen=True, rename="camel"):
-    """A player of a match with the name that they had."""
+    """A player with the name that they had in a match."""
 
     steam_id: str
     name: str
 
 
 async def unindexed(db: Database, *, limit: int) -> list[UnindexedMatch]:
-    """Return the newest matches whose words have to be stored."""
+    """Return the newest matches whose words are not all stored yet."""
     rest = "FROM servers WHERE is_searchable = 0 ORDER BY created_at_ms DESC, id LIMIT :limit"
     return await rows.read_all(db, UnindexedMatch, rest, {"limit": limit})
 
 
 async def players_of(db: Database, server_ids: Sequence[str]) -> dict[str, list[NamedPlayer]]:
-    """Return the players of the ended maps of matches, by server."""
+    """Return, per server, the players of its ended maps."""
     listed, params = rows.parameter_list("id", server_ids)
     found = await db.read(
         "SELECT maps.server_id, map_stats.leaderboard FROM maps JOIN map_stats ON map_stats.map_id = maps.id"
@@ -68,7 +69,7 @@ _decode_players: Final = msgspec.json.Decoder(list[NamedPlayer]).decode
 
 
 def insert(match: UnindexedMatch, words: Sequence[str]) -> list[Statement]:
-    """Store words of a match, and that it has all its words unless it ended meanwhile."""
+    """Store words of a match, and mark the match as searchable unless it has ended meanwhile."""
     statements = []
     if words:
         values = ", ".join(f"(:org_id, :word_{at}, :created_at_ms, :server_id)" for at in range(len(words)))
@@ -82,7 +83,7 @@ def insert(match: UnindexedMatch, words: Sequence[str]) -> list[Statement]:
 
 
 def insert_names(org_id: str, names: Iterable[tuple[str, str]]) -> list[Statement]:
-    """Store words of the names of players, each with the SteamID."""
+    """Store words of player names; `names` has pairs of a word and a SteamID."""
     sql = "INSERT INTO player_names (org_id, word, steam_id) VALUES (:org_id, :word, :steam_id) ON CONFLICT DO NOTHING"
     return [Statement(sql, {"org_id": org_id, "word": word.encode(), "steam_id": player}) for word, player in names]
 
@@ -90,16 +91,16 @@ def insert_names(org_id: str, names: Iterable[tuple[str, str]]) -> list[Statemen
 async def newest_with_words(
     db: Database, org_id: str, words: Sequence[str], *, from_ms: int | None = None, before_ms: int | None = None
 ) -> tuple[str, dict[str, Value]] | None:
-    """Return a query of the newest matches that have all words, created in a range of time; None if there are none.
+    """Return a query for the newest matches that have all words and were created in a time range.
 
-    Its columns are `labeled_id` and `labeled_ms`, as of those with labels.
+    Its columns are `labeled_id` and `labeled_ms`, as in `newest_labeled`. None if no match can have all words.
     """
     expanded = [await _expanded(db, org_id, word) for word in words]
     if not expanded or not all(expanded):
         return None
     if len(expanded) > 1:
         counted = [(await _count(db, org_id, stored), stored) for stored in expanded]
-        expanded = [stored for _, stored in sorted(counted, key=lambda one: one[0])]
+        expanded = [stored for _, stored in sorted(counted, key=lambda pair: pair[0])]
     first, *others = expanded
     params: dict[str, Value] = {"org_id": org_id, "max_found": max(MAX_LABELED // len(first), COMPARED)}
     dates = ""
@@ -120,29 +121,29 @@ async def newest_with_words(
     for number, stored in enumerate(others):
         listed = ", ".join(f":other_{number}_{at}" for at in range(len(stored)))
         params |= {f"other_{number}_{at}": word for at, word in enumerate(stored)}
-        # Not EXISTS: PostgreSQL would join all matches that have the word, and time out.
+        # With EXISTS, PostgreSQL would join all matches that have the word, and time out.
         conditions.append(
             f"(SELECT 1 FROM match_words AS more WHERE more.org_id = :org_id AND more.word IN ({listed})"
-            " AND more.created_at_ms = one.created_at_ms AND more.server_id = one.server_id LIMIT 1) = 1"
+            " AND more.created_at_ms = rarest.created_at_ms AND more.server_id = rarest.server_id LIMIT 1) = 1"
         )
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    # UNION: a match that has two of the words is found once.
-    sql = f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM ({' UNION '.join(parts)}) AS one{where}"
+    # UNION removes duplicates: a match may have several of the words.
+    sql = f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM ({' UNION '.join(parts)}) AS rarest{where}"
     return sql, params
 
 
 async def _expanded(db: Database, org_id: str, word: str) -> list[bytes]:
-    """Return the stored words that begin with a word, and the SteamIDs of players whose names have one."""
+    """Return the stored words that begin with this word, and the SteamIDs of players with such a word in their name."""
     if is_whole(word):
         return [word.encode()]
     params: dict[str, Value] = {
         "org_id": org_id,
         "least": word.encode(),
-        "end": word.encode() + b"\xff",  # no text in UTF-8 has this byte
+        "end": word.encode() + b"\xff",  # UTF-8 never contains this byte
         "maximum": MAX_EXPANDED,
     }
     after = "(SELECT word FROM match_words WHERE org_id = :org_id AND word {} AND word < :end ORDER BY word LIMIT 1)"
-    # One step per word, however many matches have it.
+    # The recursion has one step per word, however many matches have the word.
     found = await db.read(
         f"WITH RECURSIVE found (word, number) AS (SELECT {after.format('>= :least')}, 1 UNION ALL"
         f" SELECT {after.format('> found.word')}, number + 1 FROM found WHERE word IS NOT NULL AND number < :maximum)"

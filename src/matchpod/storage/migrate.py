@@ -1,11 +1,11 @@
 """Migrate a database to the newest schema, one transaction per migration.
 
-Replicas may start at the same time: the first one to insert the row of a version applies it, the others skip it.
+Replicas may start at the same time: the first replica to insert the row of a version applies it, the others skip it.
 
-Two tables say which schema a database has. The highest row of `schema_versions` is the version that a process must know
-to use the database: a process that knows less must not start. The highest row of both tables is the version it has:
-migrations that only expand the schema are recorded in `applied_migrations`, so that processes of the last release go
-on, and start, beside those of this one. See `schema.CONTRACTIONS`.
+Two tables record the schema of a database. The highest row of `schema_versions` is the version that a process must know
+to use the database; a process that knows only an older version must not start. The highest row of both tables is the
+version that was applied. Migrations that only expand the schema are recorded in `applied_migrations`, so processes of
+the last release can run, and start, beside processes of this release. See `schema.CONTRACTIONS`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from matchpod.storage.token_migration import Seal, hash_tokens
 _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitable[list[Statement]]]]] = {
     HASHED_TOKENS: hash_tokens
 }
-"""By migration: what has to be computed from stored rows, and written after its statements."""
+"""By migration, a function that converts stored rows. It returns statements to run after those of the migration."""
 
 VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
 
 LOCK_PAUSE_S: Final = 5.0
-"""Pause before a migration that found a table in use is tried again."""
+"""Seconds before a migration that found a table locked is retried."""
 _LOGGED_TRIES: Final = 12
-"""Of the tries of a migration that waits, one in this many is logged: one per minute."""
+"""A migration that waits for a lock logs one in this many tries, which is one per minute."""
 
 _SUBJECT: Final = re.compile(
     r"\s*((?:CREATE|DROP|ALTER) [A-Z ]+ \w+(?: (?:ADD|RENAME|DROP) COLUMN \w+)?|UPDATE \w+|INSERT INTO \w+)"
@@ -47,9 +47,9 @@ class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
     """The schema of a database, as numbers of migrations."""
 
     applied: int
-    """The newest migration that was applied; 0 if none was."""
+    """The number of the newest applied migration; 0 if none was applied."""
     required: int
-    """The newest migration that a process must know to use the database."""
+    """The number of the newest migration that a process must know to use the database."""
 
 
 class NewerSchemaError(Exception):
@@ -71,10 +71,10 @@ async def migrate(
     lock_ms: int = LOCK_MS,
     lock_pause_s: float = LOCK_PAUSE_S,
 ) -> int:
-    """Apply the missing migrations and return the version; NewerSchemaError if the database requires a newer one.
+    """Apply the missing migrations and return the version; NewerSchemaError if the database requires a newer Matchpod.
 
-    The version may be higher than this process knows, if a newer one has expanded the schema. With PostgreSQL, a
-    migration waits until others have left its tables alone for a moment, without blocking them.
+    The version may be higher than this process knows, if a newer process has expanded the schema. With PostgreSQL, a
+    migration is retried until it can lock its tables, without blocking other processes meanwhile.
     """
     tries = 0
     for table in VERSION_TABLES:
@@ -87,9 +87,9 @@ async def migrate(
         migration = MIGRATIONS[version]
         convert = _CONVERSIONS.get(migration)
         converted = await convert(db, seal) if convert else []
-        # A duplicate means that another replica has just applied this version, and ours was rolled back. Nothing
-        # changed means that rows have changed since they were converted: convert them again.
-        # The marks come first: replicas wait there for the one that migrates, as long as it takes.
+        # DuplicateError means that another replica has just applied this version, and our transaction was rolled back.
+        # NothingChangedError means that rows have changed since they were converted, so they are converted again.
+        # The marks come first, because other replicas wait at them for as long as the migration takes.
         waits = with_short_waits(migration, lock_ms) if db.is_postgres else ()
         changes = (Statement(sql, is_long=True) for sql in migration)
         try:
@@ -120,18 +120,18 @@ def _marks(version: int, contractions: Mapping[tuple[str, ...], int]) -> list[St
 
 
 async def current_version(db: Database) -> int:
-    """Return the newest migration that was applied; 0 if none was."""
+    """Return the number of the newest applied migration; 0 if none was applied."""
     both = " UNION ALL ".join(f"SELECT version FROM {table}" for table in VERSION_TABLES)
     return await read_number(db, f"SELECT COALESCE(MAX(version), 0) FROM ({both}) AS versions")
 
 
 async def required_version(db: Database) -> int:
-    """Return the newest migration that a process must know to use the database."""
+    """Return the number of the newest migration that a process must know to use the database."""
     return await read_number(db, "SELECT COALESCE(MAX(version), 0) FROM schema_versions")
 
 
 async def read_version(db: Database) -> SchemaVersion:
-    """Return the schema of a database of any version, also of an empty one, and change nothing."""
+    """Return the schema of a database of any version, or of an empty database, without changing it."""
     found = {
         table: await read_number(db, f"SELECT COALESCE(MAX(version), 0) FROM {table}")
         for table in VERSION_TABLES
@@ -147,6 +147,6 @@ def describe(version: int) -> str:
 
 
 async def _exists(db: Database, table: str) -> bool:
-    # Not CREATE TABLE IF NOT EXISTS: PostgreSQL allows it only to roles that may create tables.
+    # PostgreSQL allows CREATE TABLE IF NOT EXISTS only to roles that may create tables, even if the table exists.
     catalog = "pg_class WHERE oid = to_regclass(:name)" if db.is_postgres else "sqlite_master WHERE name = :name"
     return await read_number(db, f"SELECT COUNT(*) FROM {catalog}", {"name": table}) > 0

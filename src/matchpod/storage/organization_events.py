@@ -1,8 +1,8 @@
 """Store the events of an organization's matches, numbered 1, 2, 3, … without gaps in the order of their transactions.
 
-The number is assigned under the lock of the organization (`history_counts.lock`), which lasts until the commit: an
-event with a higher number is never visible before one with a lower number. The newest event of an organization is never
-deleted, since the next number follows from it. Events are deleted oldest first, so those that are left have no gaps.
+The number is assigned under the organization's lock (`history_counts.lock`), which is held until the commit. So no
+event becomes visible before an event with a lower number. The newest event of an organization is never deleted, because
+the next number follows from it. Events are deleted oldest first, so the remaining numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.storage import history_counts
 from matchpod.storage.rows import parameter_list, write_one
 
 PRUNE_EVENTS: Final = 1_000
-"""Maximum events deleted per transaction: few enough that other writers hardly wait."""
+"""Maximum number of events deleted per transaction, few enough that other writers hardly wait."""
 
 _ORGS_PER_QUERY: Final = 512
 _INSERT: Final = (
@@ -27,16 +27,16 @@ _INSERT: Final = (
 
 
 def append(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement]:
-    """Store events (JSON) under the next numbers. Put these statements last: other writers wait for their lock."""
+    """Store events (JSON) under the next numbers. The statements should come last: other writers wait for the lock."""
     inserted = [insert(org_id, line, at_ms=at_ms) for line in lines]
     return [history_counts.lock(org_id), *inserted] if lines else []
 
 
 def insert(org_id: str, line: bytes, *, at_ms: int, only_if: str = "", **params: Value) -> Statement:
-    """Store one event, in a transaction that has locked the counts of the organization.
+    """Store an event, in a transaction that has locked the counts of the organization.
 
-    With a condition (SQL with its parameters): NothingChangedError if it does not hold. A check that is part of another
-    statement costs no round trip.
+    `only_if` is an SQL condition with its `params`; NothingChangedError if it is false. As part of this statement, it
+    costs no additional round trip.
     """
     sql = f"{_INSERT} WHERE {only_if}" if only_if else _INSERT
     return Statement(sql, {"org_id": org_id, "at_ms": at_ms, "line": line, **params}, must_change=True)
@@ -49,11 +49,11 @@ async def newest(db: Database, org_id: str) -> int:
 
 
 async def newest_of(db: Database, org_ids: Sequence[str]) -> dict[str, int]:
-    """Return the number of the newest event of each of these organizations that has any."""
+    """Return the number of each organization's newest event; organizations without events are left out."""
     found: dict[str, int] = {}
     for start in range(0, len(org_ids), _ORGS_PER_QUERY):
         _, params = parameter_list("org", org_ids[start : start + _ORGS_PER_QUERY])
-        # A subquery per organization reads one entry of the index; MAX with GROUP BY would read all of them.
+        # A subquery per organization reads a single index entry; MAX with GROUP BY would read all entries.
         rows = await db.read(
             "SELECT column1, (SELECT MAX(seq) FROM organization_events WHERE org_id = column1)"
             f" FROM (VALUES {', '.join(f'(:{name})' for name in params)}) AS wanted",
@@ -77,7 +77,7 @@ async def read_after(db: Database, org_id: str, seq: int, *, limit: int) -> list
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the events of each organization before its first one that is not older than a time; return how many."""
+    """Delete the events of each organization that come before its first event since a time; return how many."""
     deleted = 0
     org_id = await _next_org(db, "")
     while org_id is not None:
@@ -104,14 +104,14 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def _next_org(db: Database, org_id: str) -> str | None:
-    """Return the next organization with events; an index finds it without reading the events."""
+    """Return the next organization with events; the index finds it without reading the events."""
     rows = await db.read("SELECT MIN(org_id) FROM organization_events WHERE org_id > :org_id", {"org_id": org_id})
     return msgspec.convert(rows[0][0], str | None)
 
 
 async def _prunable(db: Database, org_id: str, before_ms: int) -> tuple[int, int]:
-    """Return the numbers of the first event and of the first one to keep."""
-    rows = await db.read(  # two subqueries, as SQLite finds MIN and MAX by an index only if it needs one of them
+    """Return the numbers of the first event, and of the first event to keep."""
+    rows = await db.read(  # two subqueries, because SQLite uses an index for MIN or MAX only if a query has one of them
         "SELECT (SELECT MIN(seq) FROM organization_events WHERE org_id = :org_id),"
         " (SELECT MAX(seq) FROM organization_events WHERE org_id = :org_id)",
         {"org_id": org_id},

@@ -1,4 +1,4 @@
-"""Store organizations. Each one sees only its own matches and has its own secret for signing callbacks."""
+"""Store organizations. Each organization sees only its own matches, and has its own secret for signing callbacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Organization(msgspec.Struct, frozen=True, kw_only=True):
     """Sealed (encrypted by the vault)."""
     created_at_ms: int
     old_webhook_secret: bytes | None = None
-    """The sealed secret before this one, which signs too until `old_secret_until_ms`."""
+    """The previous secret, sealed. Until `old_secret_until_ms`, callbacks are also signed with it."""
     old_secret_until_ms: int | None = None
 
 
@@ -39,9 +39,10 @@ async def by_name(db: Database, name: str) -> Organization | None:
 async def set_webhook_secret(
     db: Database, org_id: str, webhook_secret: bytes, *also: Statement, old_until_ms: int | None = None
 ) -> bool:
-    """Replace the sealed secret, in one transaction with other statements. The old one is kept until a time, if any.
+    """Replace the sealed secret, in one transaction with other statements. Keep the old one until `old_until_ms`.
 
-    False if the organization does not exist: then nothing is written.
+    If `old_until_ms` is None, the old secret is deleted. False if the organization does not exist; nothing is written
+    then.
     """
     update = (
         "UPDATE organizations SET webhook_secret = :webhook_secret, old_secret_until_ms = :until_ms,"
@@ -53,7 +54,7 @@ async def set_webhook_secret(
 
 
 async def forget_old_secret(db: Database, org_id: str, *also: Statement) -> None:
-    """Delete the secret before the current one, in one transaction with other statements."""
+    """Delete the previous secret, in one transaction with other statements."""
     update = "UPDATE organizations SET old_webhook_secret = NULL, old_secret_until_ms = NULL WHERE id = :id"
     await db.write([Statement(update, {"id": org_id}), *also])
 

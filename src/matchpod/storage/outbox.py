@@ -1,9 +1,9 @@
-"""Store match outcomes and their callbacks, both written in one transaction; the queues of what is delivered.
+"""Store match outcomes and their callbacks (both in one transaction), and implement the delivery queues.
 
-The result of a match is in its outcome, not in its callback once that was compacted; functions that return callbacks
-insert it again. Callbacks and deliveries of webhooks are in a queue each. A row is claimed under a lease, sent, and the
-attempt recorded afterwards: after a crash in between, it is sent again with the same id and the same bytes. How often
-is limited by the claim: it counts attempts that are not recorded yet, and postpones the next one.
+Callbacks and webhook deliveries have a queue each. A row is claimed under a lease and sent, and then the attempt is
+recorded. After a crash in between, the row is sent again with the same id and the same bytes. To limit such repeats, a
+claim counts the attempts that are not recorded yet, and postpones the next attempt. Compaction removes the result from
+the body of a callback, because the outcome has it too; functions that return callbacks insert it again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from matchpod.storage import packed, rows
 from matchpod.storage.servers import HANDOVER_MS, LATEST_REPEAT_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
-"""How long the lease of a callback lasts: an attempt takes at most 15 s."""
+"""How long the lease of a callback lasts. An attempt takes at most 15 s."""
 
 REDELIVERY: Final = "redelivery"
-"""The owner of a lease during which a redelivery was requested: the attempt goes on, and another one follows it."""
+"""The lease owner after a redelivery was requested during an attempt. Another attempt follows the current one."""
 
 REPEAT_AFTER_MS: Final = (0, 60_000, 120_000, 240_000, 480_000, LATEST_REPEAT_MS)
-"""How long after an attempt that was not recorded it is repeated, by the number of attempts not recorded before it.
+"""Delays before an attempt that was not recorded is repeated, by the number of unrecorded attempts before it.
 
-The first repeat is due at once: usually a single process died. At most 8 repeats are made in any hour.
+The first repeat is due at once, because usually only a single process has died. There are at most 8 repeats per hour.
 """
 
 
@@ -47,7 +47,7 @@ class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     result: bytes | None = None
     callback_body: bytes
-    """Of a canceled match, with details of its end; empty if there is a result."""
+    """The callback body of a canceled match, with details of its end; empty if there is a result."""
 
 
 class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +57,10 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     org_id: str
     host: str = ""
-    """`host_of` its URL; empty in rows of older versions."""
+    """The `host_of` the URL; empty in rows of older versions."""
     url: str
     auth: bytes | None = None
-    """Sealed; kept with the callback, because it may be sent again at any time."""
+    """Sealed. It is kept with the callback, because the callback may be sent again at any time."""
     body: bytes
     created_at_ms: int
     attempts: int = 0
@@ -70,24 +70,24 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     lease_owner: str | None = None
     lease_until_ms: int | None = None
     unrecorded: int = 0
-    """Attempts that were begun and not recorded: the current one, and those during which a process died."""
+    """Number of attempts that were begun but not recorded: the current attempt, and attempts whose process died."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """A table with what is delivered: all have the columns of `CallbackRow` that say when, and under which lease."""
+    """A table of rows to deliver. It has the columns of `CallbackRow` for scheduling, leases and attempts."""
 
     table: str
     receiver: str
-    """The column that tells the receivers of an organization apart."""
+    """The column that identifies the receiver among those of an organization."""
     listed_by: str
-    """The column by which rows are listed, and sent again."""
+    """The column that selects the rows to list or to redeliver."""
 
 
 CALLBACKS: Final = Queue(table="callbacks", receiver="host", listed_by="org_id")
 
 
 class DueCallback(NamedTuple):
-    """What may be claimed, and the receiver it is for."""
+    """A row that may be claimed, with its receiver."""
 
     id: str
     org_id: str
@@ -95,14 +95,14 @@ class DueCallback(NamedTuple):
 
 
 class WaitingCallbacks(NamedTuple):
-    """How many callbacks wait for an attempt, and when the match of the oldest ended."""
+    """The number of callbacks that wait for an attempt, and the creation time of the oldest."""
 
     number: int
     oldest_ms: int | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to deliver a callback; `status` is None if no answer came."""
+    """An attempt to deliver a callback; `status` is None if there was no response."""
 
     callback_id: str
     number: int
@@ -111,7 +111,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     error: str | None = None
     headers: bytes | None = None
-    """JSON object of the request headers, secrets hidden; None in rows of older versions, and if nothing was signed."""
+    """The request headers as a JSON object, without secrets; None if unsigned, or in rows of older versions."""
 
 
 _Queued = TypeVar("_Queued", bound=msgspec.Struct)
@@ -132,7 +132,7 @@ STATE_CONDITIONS: Final = {
     CallbackState.DELIVERED: "delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
     CallbackState.GIVEN_UP: "delivered_at_ms IS NULL AND next_at_ms IS NULL",
 }
-"""For each state there is an index with this condition."""
+"""SQL conditions by state; each is also the condition of a partial index."""
 
 _IS_GIVEN_UP: Final = STATE_CONDITIONS[CallbackState.GIVEN_UP]
 
@@ -155,11 +155,11 @@ def end_statements(
     forfeited_to: Team | None = None,
     fence: int | None,
 ) -> list[Statement]:
-    """End a match: set its phase and insert its outcome and its callback, all or nothing.
+    """End a match: set its phase, and insert its outcome and its callback, in one transaction.
 
-    NothingChangedError if the match is not open or the fence, if given, is outdated.
-    The lease on the server ends, so the next write of its runner is rejected. The server is due for release now or,
-    if there is no fence and another process holds the lease, after HANDOVER_MS.
+    NothingChangedError if the match is not open, or if the fence (if given) is outdated. The lease on the server ends,
+    so the next write of its runner is rejected. The server is due for release now. If no fence is given and another
+    process holds the lease, it is due after HANDOVER_MS.
     """
     columns = {"status": status, "failure": failure, "forfeited_to": forfeited_to}
     statements = [_end_server(outcome, columns, fence), rows.insert("outcomes", outcome)]
@@ -197,7 +197,7 @@ async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
 
 
 async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the callback bodies of canceled matches by server id; they are stored even if no callback is sent."""
+    """Return the callback bodies of canceled matches by server id. They are stored even if no callback is sent."""
     listed, params = rows.parameter_list("id", server_ids)
     found = await db.read(f"SELECT server_id, callback_body FROM outcomes WHERE server_id IN {listed}", params)
     return dict(msgspec.convert(found, list[tuple[str, bytes]]))
@@ -207,7 +207,7 @@ async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, 
 
 
 def host_of(url: str) -> str:
-    """Return the host and port of a valid URL: `caller.example:443`."""
+    """Return the host and port of a valid URL, such as `caller.example:443`."""
     parts = urlsplit(url)
     return f"{(parts.hostname or '').removesuffix('.')}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
@@ -221,9 +221,9 @@ async def due_callbacks(
     without_hosts: Sequence[tuple[str, str]] = (),
     queue: Queue = CALLBACKS,
 ) -> list[DueCallback]:
-    """Return what is due in a queue, without a valid lease, longest overdue first.
+    """Return the due rows of a queue that have no valid lease, longest overdue first.
 
-    Those of some organizations, and of some organizations' hosts (pairs of both), are skipped.
+    Skip rows of `without_orgs`, and rows of `without_hosts`, which are pairs of organization and host.
     """
     orgs, org_params = rows.parameter_list("org", without_orgs)
     hosts, host_params = rows.parameter_list("host", [f"{org_id} {host}" for org_id, host in without_hosts])
@@ -236,16 +236,16 @@ async def due_callbacks(
 
 
 async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_ms: int) -> list[CallbackRow]:
-    """Claim callbacks as `claim` does, with their results in their bodies."""
+    """Claim callbacks as `claim` does; their bodies have the results."""
     return await _with_results(db, await claim(db, CALLBACKS, CallbackRow, ids, owner=owner, now_ms=now_ms))
 
 
 async def claim(
     db: Database, queue: Queue, struct: type[_Queued], ids: Sequence[str], *, owner: str, now_ms: int
 ) -> list[_Queued]:
-    """Claim those of these rows that are still due and without a lease, in their order.
+    """Claim the rows with these ids that are still due and have no valid lease, and return them in this order.
 
-    No two processes get the same one.
+    No two processes get the same row.
     """
     listed, params = rows.parameter_list("id", ids)
     claimed = await rows.write_one(
@@ -269,7 +269,7 @@ def extend_leases(ids: Sequence[str], now_ms: int, queue: Queue = CALLBACKS) -> 
 
 
 async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[CallbackRow]:
-    """Insert the results into the bodies that are stored without them."""
+    """Insert the results into bodies from which they were cut out."""
     lacking = [row.server_id for row in callbacks if packed.lacks_result(row.body)]
     if not lacking:
         return [*callbacks]
@@ -285,14 +285,14 @@ async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[
 
 
 def unclaim(row: CallbackRow, now_ms: int) -> Statement:
-    """Note that no attempt was made under this lease. The callback is due again when the lease expires."""
+    """Record that no attempt was made under this lease. The callback is due again when the lease expires."""
     return put_back(CALLBACKS, row.id, lease_until_ms=row.lease_until_ms, due_ms=now_ms)
 
 
 def put_back(queue: Queue, row_id: str, *, lease_until_ms: int | None, due_ms: int) -> Statement:
-    """Note that no attempt was made under this lease. The row is due at a time, but not before the lease expires.
+    """Record that no attempt was made under this lease. The row is due at `due_ms`, but not before the lease expires.
 
-    One that was given up meanwhile stays so.
+    A row that was given up meanwhile stays given up.
     """
     return Statement(
         f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, lease_owner = NULL,"
@@ -314,8 +314,8 @@ def record_attempt(
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    After a success, or if `next_at_ms` is None, no attempt is scheduled, unless a redelivery was requested meanwhile.
-    The `headers` must not contain secrets.
+    After a success, or if `next_at_ms` is None, no further attempt is scheduled, unless a redelivery was requested
+    meanwhile. The `headers` must not contain secrets.
     """
     attempt = AttemptRow(
         callback_id=callback_id,
@@ -346,20 +346,20 @@ def record_attempt(
 
 
 async def count_waiting(db: Database, queue: Queue = CALLBACKS) -> WaitingCallbacks:
-    """Count what waits for an attempt, of all organizations."""
+    """Count the rows of a queue that wait for an attempt, of all organizations."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
     found = await db.read(f"SELECT COUNT(*), MIN(created_at_ms) FROM {queue.table} WHERE {is_waiting}")
     return msgspec.convert(found[0], WaitingCallbacks)
 
 
 async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
-    """Return the attempts that were made, in order."""
+    """Return all attempts of a callback, in order."""
     rest = "FROM callback_attempts WHERE callback_id = :id ORDER BY number"
     return await rows.read_all(db, AttemptRow, rest, {"id": callback_id})
 
 
 async def callback_of(db: Database, server_id: str) -> CallbackRow | None:
-    """Return the callback of a match; None while the match is in progress or if the caller asked for none."""
+    """Return the callback of a match; None while the match is in progress, or if the caller requested no callback."""
     rest = "FROM callbacks WHERE server_id = :server_id"
     found = await rows.read_first(db, CallbackRow, rest, {"server_id": server_id})
     return None if found is None else (await _with_results(db, [found]))[0]
@@ -374,7 +374,7 @@ async def org_of(db: Database, callback_id: str) -> str | None:
 async def list_callbacks(
     db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
 ) -> list[CallbackRow]:
-    """Return callbacks of one organization or all, in one state or any, newest first."""
+    """Return callbacks, newest first, of an organization (None: all) and in a state (None: any)."""
     conditions: list[str] = []
     params: dict[str, Value] = {"limit": limit}
     if org_id is not None:
@@ -387,7 +387,7 @@ async def list_callbacks(
     return await _with_results(db, await rows.read_all(db, CallbackRow, rest, params))
 
 
-# If none of the following makes a callback due, the statements in `also` are not run either.
+# If one of the following functions makes no row due, the statements in `also` are not run either.
 
 
 async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statement) -> bool:
@@ -401,7 +401,7 @@ async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statemen
 async def redeliver_finished(
     db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement, queue: Queue = CALLBACKS
 ) -> bool:
-    """Make what was delivered or given up due again; False if the organization has none with this id."""
+    """Make a delivered or given up row due again; False if the organization has no such row with this id."""
     sql = f"UPDATE {queue.table} {_MADE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
     update = Statement(sql, {"id": callback_id, "org_id": org_id, "now_ms": now_ms})
     return bool(await rows.write_if_changed(db, update, *also))
@@ -410,13 +410,13 @@ async def redeliver_finished(
 async def redeliver_given_up(
     db: Database, owner: str, *also: Statement, from_ms: int, limit: int, now_ms: int, queue: Queue = CALLBACKS
 ) -> list[int]:
-    """Make what was given up and created since `from_ms` due again, oldest first, at most `limit`.
+    """Make rows that were given up and created since `from_ms` due again, oldest first, at most `limit`.
 
-    `owner` is an organization, whose callbacks these are, or what else the queue is listed by. Return when they were
-    created, in order.
+    `owner` is the value of the column `queue.listed_by`: for callbacks the organization. Return the creation times of
+    the rows, in order.
     """
     chosen = given_up_ids(owner, from_ms=from_ms, limit=limit, queue=queue)
-    # The outer condition is for PostgreSQL, which checks it again after it has waited for a concurrent request.
+    # The outer condition is for PostgreSQL, which checks it again after waiting for a concurrent transaction.
     update = Statement(
         f"UPDATE {queue.table} {_MADE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
         {**chosen.params, "now_ms": now_ms},
@@ -426,7 +426,7 @@ async def redeliver_given_up(
 
 
 def given_up_ids(owner: str, *, from_ms: int, limit: int, queue: Queue = CALLBACKS) -> Statement:
-    """Return the query of the ids that `redeliver_given_up` makes due."""
+    """Return the query for the ids that `redeliver_given_up` makes due."""
     return Statement(
         f"SELECT id FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
         " AND created_at_ms >= :from_ms ORDER BY created_at_ms, id LIMIT :limit",
@@ -435,7 +435,7 @@ def given_up_ids(owner: str, *, from_ms: int, limit: int, queue: Queue = CALLBAC
 
 
 async def oldest_given_up(db: Database, owner: str, *, from_ms: int, queue: Queue = CALLBACKS) -> int | None:
-    """Return when the first of what was given up since `from_ms` was created; None if nothing was."""
+    """Return the creation time of the oldest given up row created since `from_ms`; None if there is none."""
     row = await db.read_one(
         f"SELECT created_at_ms FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
         " AND created_at_ms >= :from_ms ORDER BY created_at_ms LIMIT 1",

@@ -1,6 +1,6 @@
-"""Store JSON in less space: compressed, and without the part that another row has.
+"""Store JSON in less space: compressed, and without the result, which another row has.
 
-Rows of matches that ended lately, and of earlier versions, are stored as they are; both are read by the same functions.
+Rows of recently ended matches, and of earlier versions, are not packed. The functions here read both.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Final
 
 _LEVEL: Final = 9
 _ZLIB: Final = b"x"
-"""The first byte of compressed bytes; no JSON begins with it."""
+"""The first byte of zlib data; no JSON begins with it."""
 _RESULT: Final = b'"result":'
 _CUT: Final = _RESULT + b"null"
 _LACKS_RESULT: Final = b"-"
-"""The first byte of a body without its result."""
+"""The first byte of a body whose result was cut out."""
 
 
 def pack(json: bytes) -> bytes:
@@ -46,6 +46,6 @@ def lacks_result(body: bytes) -> bool:
 
 
 def insert_result(body: bytes, result: bytes) -> bytes:
-    """Return the body as it was before its result was cut out, if it was."""
-    # What comes before the result are texts, in which quotes are escaped: so the first one is the right one.
+    """Return the body with its result inserted again, or unchanged if no result was cut out."""
+    # Everything before the result is text in which quotes are escaped, so the first occurrence is the right one.
     return body.removeprefix(_LACKS_RESULT).replace(_CUT, _RESULT + result, 1) if lacks_result(body) else body

@@ -12,7 +12,7 @@ _NAME: Final = "proxy_evidence"
 
 
 async def find(db: Database) -> str | None:
-    """Return the header that showed the proxy; None if none was seen."""
+    """Return the request header that revealed the proxy; None if no proxy was seen."""
     row = await db.read_one("SELECT value FROM installation WHERE name = :name", {"name": _NAME})
     return None if row is None else msgspec.convert(row[0], str)
 

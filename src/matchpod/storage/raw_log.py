@@ -1,8 +1,8 @@
 """Store what game servers send, byte for byte, before it is processed.
 
 The entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. After the match has
-ended they are merged into compressed blocks, which read the same: a block is one row under the number of its last
-entry. They are deleted after their retention.
+ended, they are merged into compressed blocks, which read the same. A block is one row under the number of its last
+entry. Entries are deleted when their retention period is over.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from matchpod.storage.log_blocks import LogColumns
 from matchpod.storage.rows import column_list, from_row
 
 BLOCK_BYTES: Final = 512 * 1024
-"""Size of the bodies at which a block is complete: large enough to compress to a tenth, and small enough to unpack for
-one page. Other writers hardly wait for the transaction that writes one."""
+"""Total size of bodies at which a block is complete: large enough to compress to a tenth, small enough to unpack for a
+page. Other writers hardly wait for the transaction that writes a block."""
 BLOCK_ENTRIES: Final = 2_000
-"""Maximum entries of a block, if they are small: all of them are in memory when it is read."""
+"""Maximum number of entries in a block, because all of them are in memory when it is read."""
 PAGE_ENTRIES: Final = 200
-"""Maximum entries that are read at a time to be merged."""
+"""Maximum number of entries read at a time when a block is filled."""
 PRUNE_ENTRIES: Final = 1_000
-"""Maximum entries deleted per transaction: few enough that other writers hardly wait."""
+"""Maximum number of entries deleted per transaction, few enough that other writers hardly wait."""
 PRUNE_MATCHES: Final = 500
-"""Matches that are looked at per query for what is to be deleted."""
+"""Maximum number of matches per query for entries to delete."""
 
 _BLOCK: Final = "block"
-"""The kind of a row that holds a block."""
+"""The kind of a row with a block."""
 _WHOLE = 0
-"""The column `is_compressed` of an entry as it was sent. It is 1 if its body is compressed, and the negative number of
-entries in a block, which follow each other."""
+"""The value of `is_compressed` for an uncompressed entry. It is 1 for a compressed body, and -n for a block of n
+consecutive entries."""
 
 _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """The columns of `RawEntry`, and `is_compressed`."""
 
-# No index has the age of entries: it would be one more page to write for every post. The matches that have a log are
-# found one by one in the primary key, and their entries count if the match ended before that time; those without a
-# row of `servers` count too. A match in progress keeps entries of any age: replaying it may need them.
+# There is no index by age, because it would cost another page write for every post. Instead, matches with a log are
+# found one by one by the primary key. Old entries are deleted if the match ended before the time, or has no row in
+# `servers`. A match in progress keeps entries of any age, because replaying it may need them.
 _OLD: Final = """
 WITH RECURSIVE stored (id) AS (
     SELECT MIN(server_id) FROM raw_log WHERE server_id > :after
@@ -68,7 +68,7 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`log`, `report`, or another kind defined by the service."""
     received_ms: int
     headers: bytes
-    """JSON."""
+    """The headers as JSON."""
     body: bytes
     attempt: str = ""
     """`ServerRow.attempt` of the server that sent it; empty if the service or an earlier version wrote it."""
@@ -77,9 +77,9 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
 def append(
     server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes, attempt: str = ""
 ) -> list[Statement]:
-    """Store an entry under the server's next number; the first statement returns that number and all bytes stored.
+    """Store an entry under the server's next number. The first statement returns this number and the log's total bytes.
 
-    The first of two statements locks the server's row in `raw_log_heads`, so a concurrent append waits.
+    It also locks the server's row in `raw_log_heads`, so concurrent appends wait.
     """
     increment = Statement(
         "INSERT INTO raw_log_heads (server_id, seq, bytes) VALUES (:server_id, 1, :size)"
@@ -111,15 +111,15 @@ async def newest_seq(db: Database, server_id: str) -> int:
 
 
 async def head(db: Database, server_id: str) -> tuple[int, int]:
-    """Return the number of a server's newest entry, and all bytes that were stored in its log."""
+    """Return the number of a server's newest entry, and the number of bytes ever stored in its log."""
     row = await db.read_one("SELECT seq, bytes FROM raw_log_heads WHERE server_id = :id", {"id": server_id})
     return (0, 0) if row is None else msgspec.convert(row, tuple[int, int])
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
-    """Return entries after a number, in order: about `limit`, or all of a block; fewer if some were deleted."""
-    # A row ends with the entry of its number, and the entries of a block are numbered without gaps. So the rows up to
-    # the first one that ends at or after the last entry have enough of them, and no other block is read.
+    """Return entries after a number, in order: about `limit`, or a whole block; fewer if some were deleted."""
+    # A row has the number of its last entry, and the entries of a block are numbered without gaps. So rows are read up
+    # to the first row whose number is at or after the last requested entry, and no further block is read.
     rows = await db.read(
         f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
         " WHERE server_id = :server_id AND seq > :seq AND seq <= COALESCE(("
@@ -131,7 +131,7 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
 
 
 async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, attempt: str = "") -> bool:
-    """True if the log of a match in progress has an entry of this kind after a number, of the service or an attempt."""
+    """True if an open match has a log entry of this kind after a number, written by the service or by this attempt."""
     row = await db.read_one(
         "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind"
         " AND attempt IN ('', :attempt) ORDER BY seq LIMIT 1",
@@ -141,7 +141,7 @@ async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, a
 
 
 async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int) -> list[RawEntry]:
-    """Return those of a server's last `count` entries that are of a kind, newest first."""
+    """Return the entries of a kind among a server's last `count` entries, newest first."""
     rows = await db.read(
         f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
         f" WHERE server_id = :server_id AND (kind = :kind OR kind = '{_BLOCK}')"
@@ -158,13 +158,13 @@ async def compress(db: Database, server_id: str) -> None:
     seq = 0
     while rows := await _read_block(db, server_id, seq):
         merge, seq = await asyncio.to_thread(_merge, server_id, rows)
-        # Raised if another process has merged or deleted the entries in the meantime.
+        # Both errors mean that another process has merged or deleted the entries meanwhile.
         with contextlib.suppress(DuplicateError, NothingChangedError):
             await db.write(merge)
 
 
 async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
-    """Return the rows after a number that are not in a block yet, at least as many as fill one."""
+    """Return rows after a number that are not blocks, enough to fill a block if there are as many."""
     rows: list[Row] = []
     size = 0
     while (
@@ -184,7 +184,7 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the entries that are older than a time, of matches that ended before it; return how many."""
+    """Delete the entries older than a time, if their match ended before this time; return how many."""
     delete = (
         "DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT server_id, seq FROM raw_log"
         " WHERE server_id = :server_id AND received_ms < :before_ms ORDER BY seq LIMIT :limit) RETURNING seq"
@@ -211,7 +211,7 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def _old_entries(db: Database, before_ms: int) -> AsyncIterator[list[tuple[str, int]]]:
-    """Yield how many entries are to be deleted of which match, some matches at a time."""
+    """Yield batches of matches, each match with the number of its entries to delete."""
     after = ""
     while True:
         rows = await db.read(_OLD, {"after": after, "before_ms": before_ms, "limit": PRUNE_MATCHES})
@@ -223,7 +223,7 @@ async def _old_entries(db: Database, before_ms: int) -> AsyncIterator[list[tuple
 
 
 def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
-    """Return the statements that replace the first of these rows by one block, and the number of its last entry."""
+    """Return the statements that replace the first of these rows with a block, and the number of its last entry."""
     merged: list[RawEntry] = []
     size = 0
     for row in rows:
@@ -257,18 +257,18 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
         "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
         f" VALUES (:server_id, :seq, '{_BLOCK}', :received_ms, :headers, :body, :stored)"
     )
-    # All of them, or another process has merged some meanwhile: blocks must not overlap.
+    # If not all rows are deleted, another process has merged some of them. Blocks must not overlap.
     return [Statement(delete, of_entries, must_change=len(merged)), Statement(insert, of_block)], merged[-1].seq
 
 
 async def _unpack(rows: Sequence[Row], wanted: Callable[[RawEntry], bool], limit: int) -> list[RawEntry]:
-    """Return the wanted entries of rows, about `limit` at most; blocks are unpacked in a thread, as it takes time."""
+    """Return the wanted entries of rows, about `limit` at most. Blocks are unpacked in a thread, because it is slow."""
     found: list[RawEntry] = []
     for row in rows:
         entries = await asyncio.to_thread(_entries, row) if row[2] == _BLOCK else _entries(row)
         found += filter(wanted, entries)
         if len(found) >= limit:
-            break  # do not unpack the next block for nothing
+            break  # the next block need not be unpacked
     return found
 
 

@@ -1,7 +1,7 @@
-"""Store the checks of regions: the newest one of each, its report so far, and the log posts that it waits for.
+"""Store region checks: the newest check of each region, its report so far, and the log posts that it waits for.
 
-A process renews the row of its check every few seconds. A row that was not renewed for STALE_MS is of a process that is
-gone, or of a service that does not run.
+A process renews the row of its check every few seconds. If a row was not renewed for STALE_MS, its process has died, or
+no service is running.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: str
     may_allocate: bool
-    """Whether a waiting pod may be allocated to check it."""
+    """Whether the check may allocate a waiting game server (a pod)."""
     requested_at_ms: int
     requested_by: str
     updated_at_ms: int
     report: bytes | None = None
-    """JSON, as the service writes it."""
+    """The report as JSON."""
 
     def is_stale(self, now_ms: int) -> bool:
-        """True if no process works on it, though it is not done; also if the clock was set back."""
+        """True if the check is not done but no process works on it (or the clock was set back)."""
         return self.state != DONE and not -STALE_MS <= now_ms - self.updated_at_ms <= STALE_MS
 
 
 class CheckPost(msgspec.Struct, frozen=True):
-    """The first log post with the token of a check."""
+    """The first log post that arrived with the token of a check."""
 
     received_ms: int
     source: str
@@ -53,14 +53,14 @@ async def newest(db: Database, region: str) -> CheckRow | None:
 
 
 async def all_newest(db: Database) -> list[CheckRow]:
-    """Return the newest check of every region that has one."""
+    """Return the newest check of every region that was ever checked."""
     return await rows.read_all(db, CheckRow, "FROM region_checks ORDER BY region")
 
 
 async def request(db: Database, row: CheckRow, *also: Statement, pause_ms: int) -> bool:
-    """Request a check, and run other statements with it.
+    """Request a check, in one transaction with other statements.
 
-    False if one is open, or was requested less than a pause ago.
+    False if the region has an open check, or a check was requested less than `pause_ms` ago.
     """
     columns = rows.column_list(CheckRow)
     statement = Statement(
@@ -88,7 +88,7 @@ _CHANGED: Final = tuple(name for name in CheckRow.__struct_fields__ if name != "
 
 
 async def begin(db: Database, region: str, now_ms: int) -> CheckRow | None:
-    """Begin the requested check of a region; None if there is none, or another process has begun it."""
+    """Begin the requested check of a region; None if no check is requested, or another process has begun it."""
     found = await rows.write_one(
         db,
         f"UPDATE region_checks SET state = '{RUNNING}', updated_at_ms = :now_ms"
@@ -101,7 +101,7 @@ async def begin(db: Database, region: str, now_ms: int) -> CheckRow | None:
 async def renew(
     db: Database, check_id: str, now_ms: int, *, report: bytes | None = None, is_done: bool = False
 ) -> bool:
-    """Store that a check is going on or done, with its report if that changed; False if another one replaced it."""
+    """Renew the row of a check, with its report if that changed; False if another check has replaced it."""
     changes = ["updated_at_ms = :now_ms", *(["report = :report"] if report is not None else [])]
     changes += [f"state = '{DONE}'"] if is_done else []
     params: dict[str, Value] = {"id": check_id, "now_ms": now_ms}
@@ -112,12 +112,12 @@ async def renew(
 
 
 async def running_ids(db: Database, now_ms: int) -> set[str]:
-    """Return the ids of the checks that a process works on."""
+    """Return the ids of the checks that live processes are running."""
     return {row.id for row in await all_newest(db) if row.state == RUNNING and not row.is_stale(now_ms)}
 
 
 async def hold_slot(db: Database, row: CheckRow, slot: str) -> bool:
-    """Reserve a slot for a check; False if it is taken, matches wait in the region, or the check was replaced."""
+    """Reserve a slot for a check; False if it is in use, matches wait in the region, or the check was replaced."""
     statement = Statement(
         "INSERT INTO slots (region, slot, server_id) SELECT region, :slot, id FROM region_checks"
         f" WHERE id = :id AND state = '{RUNNING}'"
@@ -173,5 +173,5 @@ async def post_of(db: Database, token: str) -> CheckPost | None:
 
 
 def forget_posts(check_id: str) -> Statement:
-    """Accept no further posts of a check: the servers that still send them remove the address."""
+    """Reject further posts of a check, so that servers that still send them remove the log address."""
     return Statement("DELETE FROM check_posts WHERE check_id = :id", {"id": check_id})

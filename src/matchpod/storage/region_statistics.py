@@ -1,4 +1,4 @@
-"""Read how the newest matches of each region started and failed."""
+"""Read the start and failure times of the newest matches of each region."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from matchpod.storage import rows
 from matchpod.storage.servers import IS_OPEN_ONLY
 
 MAX_ROWS: Final = 1_000
-"""Matches of each region that are returned, the newest; the others are only counted."""
+"""Maximum number of matches returned per region, the newest; the others are only counted."""
 
 
 class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """One match, and the counts of all matches of its region."""
+    """A match, with the counts of all matches of its region."""
 
     region: str
     created: int
-    """Matches of the region."""
+    """Number of matches of the region."""
     failed: int
-    """Those of them that failed."""
+    """Number of failed matches of the region."""
     is_last_failure: bool
     """True for the match of the region that failed last."""
     created_at_ms: int
@@ -34,14 +34,14 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """The matches of a region without a server; times are those of their creation."""
+    """The number of matches of a region without a server. Times are the creation times of the oldest such matches."""
 
     region: str
     pending: int
-    """Matches that wait for a free server."""
+    """Number of matches that wait for a free server."""
     pending_since_ms: int | None
     retried: int
-    """Matches that wait for another server, because one did not start."""
+    """Number of matches that wait for another server, because a server did not start."""
     retried_since_ms: int | None
 
 
@@ -50,7 +50,7 @@ _IS_RETRIED: Final = "tries > 0 AND running_at_ms IS NULL"
 
 
 async def waiting_matches(db: Database, org_id: str | None) -> list[WaitingMatches]:
-    """Return how many matches wait in each region that has open ones, of one organization or of all."""
+    """Return how many matches wait in each region with open matches, of an organization (None: all organizations)."""
     columns = ", ".join(
         f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {name},"
         f" MIN(CASE WHEN {condition} THEN created_at_ms END) AS {name}_since_ms"
@@ -77,10 +77,10 @@ _COLUMNS: Final = rows.column_list(StartedMatch).replace("is_last_failure", "fai
 async def newest_matches(
     db: Database, org_id: str | None, *, since_ms: int, since_id: str, limit: int = MAX_ROWS
 ) -> list[StartedMatch]:
-    """Return the newest matches of each region, and the one that failed last, with the counts of all.
+    """Return the newest matches of each region, and its last failed match, with the counts of all matches.
 
-    They are of one organization or of all, and were created since a time: `since_id` is the lowest server id of that
-    time. An organization's are found by the index of its list, those of all by the primary key.
+    They are of an organization (None: all organizations), and were created since `since_ms`; `since_id` is the lowest
+    server id of this time. Matches of an organization are found by the index of its list, others by the primary key.
     """
     params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}
     condition = "id >= :since_id AND created_at_ms >= :since_ms"

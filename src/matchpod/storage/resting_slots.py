@@ -1,7 +1,7 @@
-"""Store the slots whose servers rest, because they sent over their consoles what no game server sends.
+"""Store resting slots: their servers get no other match for a while, after an invalid answer on their console.
 
-A row is deleted when the rest is over; until then only the match that is named in it may use the slot. A server that is
-started for each match never rests: the next one in its slot is another.
+A row is deleted when the rest is over. Until then, only the match that is named in the row may use the slot. In fleets
+that start a server per match, slots never rest, because the next match gets another server.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ import msgspec
 from matchpod.ports import Database, Statement
 
 REST_MS: Final = 5 * 60_000
-"""How long such a server gets no other match: it is likely to fail that one too, and the next. It is half of the time
-that a match waits for a server by default, so in a region with one server a match still gets its chance."""
+"""How long a faulty server gets no other match, because it would probably fail that match too. It is half of the time
+that a match waits for a server by default, so a region with only one server still plays matches."""
 
 SKEW_MS: Final = 60_000
-"""How far the clocks of two replicas may differ; and a time may be older than the rest that is compared with it."""
+"""Tolerance for a rest that seems to end too late, because the clocks of replicas differ, and because `now_ms` may be
+older than the row."""
 
 
 class RestingSlot(msgspec.Struct, frozen=True):
-    """A slot whose server rests, the match in which it was at fault, and when it may get the next one."""
+    """A slot whose server rests, the match that it failed, and when the slot may be used for other matches."""
 
     slot: str
     server_id: str
     until_ms: int
 
     def is_over(self, now_ms: int) -> bool:
-        """True if the server has rested; also if the clock was set back far since it began."""
+        """True if the rest is over, or if the clock was set back far since the rest began."""
         return not 0 < self.until_ms - now_ms <= REST_MS + SKEW_MS
 
 
 def rest(region: str, slot: str, server_id: str, now_ms: int) -> Statement:
-    """Let the server of a slot rest after the match that it played, or was to play."""
+    """Let a slot rest after its match, whether the match was played or not."""
     return Statement(
         "INSERT INTO resting_slots (region, slot, server_id, until_ms) VALUES (:region, :slot, :server_id, :until_ms)"
         " ON CONFLICT (region, slot) DO UPDATE SET server_id = excluded.server_id, until_ms = excluded.until_ms",
@@ -42,7 +43,7 @@ def rest(region: str, slot: str, server_id: str, now_ms: int) -> Statement:
 
 
 async def resting(db: Database) -> dict[str, list[RestingSlot]]:
-    """Return the slots whose servers rest, by region and in the order of their names."""
+    """Return the resting slots by region, ordered by name."""
     found: dict[str, list[RestingSlot]] = {}
     rows = await db.read("SELECT region, slot, server_id, until_ms FROM resting_slots ORDER BY region, slot")
     for region, slot, server_id, until_ms in msgspec.convert(rows, list[tuple[str, str, str, int]]):

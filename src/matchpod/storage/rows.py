@@ -1,6 +1,6 @@
 """Read and write rows as structs. The fields of a struct are the columns of its table.
 
-Booleans are stored as 0 and 1 (or NULL, if they may be None), tuples of words as one text separated by spaces.
+Booleans are stored as 0 and 1 (or NULL, if they may be None), tuples of words as a text separated by spaces.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from msgspec.structs import asdict, replace
 from matchpod.ports import Database, NothingChangedError, Parameter, Row, Statement, Value
 
 _PLAIN: Final = frozenset((str, int, float, bytes, type(None)))
-"""The types of most values, which every driver supports."""
+"""The types that every database driver supports."""
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 async def read_first(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value]) -> _S | None:
-    """Return the first row of an indexed query, or None; `rest` follows the selected columns: `FROM …`."""
+    """Return the first row of a query that uses an index, or None; `rest` is the query after its columns (`FROM …`)."""
     row = await db.read_one(f"SELECT {column_list(struct)} {rest}", params)
     return None if row is None else from_row(struct, row)
 
 
 async def read_all(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value] | None = None) -> list[_S]:
-    """Return all rows of a query; `rest` follows the selected columns: `FROM …`."""
+    """Return all rows of a query; `rest` is the query after its columns (`FROM …`)."""
     return [from_row(struct, row) for row in await db.read(f"SELECT {column_list(struct)} {rest}", params)]
 
 
@@ -40,13 +40,13 @@ async def read_number(db: Database, sql: str, params: Mapping[str, Value] | None
 
 
 async def write_one(db: Database, sql: str, params: Mapping[str, Parameter] | None = None) -> list[Row]:
-    """Run one statement as a transaction, and return its rows (RETURNING)."""
+    """Run one statement in a transaction of its own, and return its rows (RETURNING)."""
     (rows,) = await db.write([Statement(sql, params or {})])
     return rows
 
 
 async def write_if_changed(db: Database, change: Statement, *also: Statement) -> list[Row]:
-    """Run a statement and, if it changes any row, others in the same transaction; return its rows (RETURNING)."""
+    """Run `change` and, if it changes any row, the statements `also` in the same transaction; return its rows."""
     if not also:
         return (await db.write([change]))[0]
     try:
@@ -61,9 +61,10 @@ def insert(table: str, value: msgspec.Struct) -> Statement:
 
 
 def parameter_list(name: str, values: Sequence[str]) -> tuple[str, dict[str, Value]]:
-    """Return the parameters `(:name_0, …)` of an IN condition and their values; no values give one empty text.
+    """Return the parameters `(:name_0, …)` of an IN condition, and their values. No values give one empty text.
 
-    Their number is a power of two, so that there are few different statements: values are repeated to fill it.
+    The number of parameters is rounded up to a power of two by repeating the last value, so that there are few
+    different statements.
     """
     known = values or ("",)
     padded = [*known, *repeat(known[-1], (1 << (len(known) - 1).bit_length()) - len(known))]

@@ -1,4 +1,4 @@
-"""Store the rulings on matches: all that were ever made, and in the row of the server the one that counts."""
+"""Store all rulings on matches, and the current ruling in the row of the server."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from matchpod.ports import Database, Statement
 from matchpod.storage import rows
 
 MAX_LISTED: Final = 100
-"""Rulings on one match that are listed: far more than any dispute needs."""
+"""Maximum number of listed rulings per match, far more than any dispute needs."""
 
 
 class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One ruling; the fields are the columns."""
+    """A ruling on a match; the fields are the columns."""
 
     id: str
-    """Sorts by time."""
+    """Ids sort by time."""
     server_id: str
     org_id: str
     winner: RuledWinner
     reason: str | None
     person: str | None
-    """Who decided at the caller's platform, as given."""
+    """The person who decided at the caller's platform, as given in the request."""
     ruled_at_ms: int
     ruled_by: str
-    """The id of a key, or of a session without one; or `command line`."""
+    """The id of a key, or of a session without a key; or `command line`."""
     withdrawn_at_ms: int | None = None
     withdrawn_by: str | None = None
 
 
 def add(row: RulingRow, current: bytes) -> list[Statement]:
-    """Store a ruling as the one that counts (JSON); NothingChangedError if the match has not ended.
+    """Store a ruling and make it the current one (`current` is its JSON); NothingChangedError if the match is not over.
 
-    A match without a result counts as acknowledged from then on.
+    From then on, a match without a result counts as acknowledged.
     """
-    # First the row of the server: its lock puts rulings on one match in their order.
+    # The server's row is updated first, because its lock serializes the rulings on a match.
     change = Statement(
         "UPDATE servers SET ruling = :current,"
         " acknowledged_by = CASE WHEN reason IS NULL OR acknowledged_at_ms IS NOT NULL THEN acknowledged_by"
@@ -53,7 +53,7 @@ def add(row: RulingRow, current: bytes) -> list[Statement]:
 
 
 def withdraw(server_id: str, ruling_id: str, current: bytes, *, at_ms: int, by: str) -> list[Statement]:
-    """Withdraw a ruling, whose JSON is `current`; NothingChangedError if it is no longer the one that counts."""
+    """Withdraw a ruling, whose JSON is `current`; NothingChangedError if it is no longer the current ruling."""
     return [
         Statement(
             "UPDATE servers SET ruling = NULL WHERE id = :server_id AND ruling = :current",
@@ -73,13 +73,13 @@ async def get(db: Database, ruling_id: str) -> RulingRow | None:
 
 
 async def of_server(db: Database, server_id: str) -> list[RulingRow]:
-    """Return the rulings on the match of a server, the last first: the newest MAX_LISTED of all that were made."""
+    """Return the newest MAX_LISTED rulings on the match of a server, newest first, including withdrawn rulings."""
     rest = "FROM rulings WHERE server_id = :server_id ORDER BY id DESC LIMIT :limit"
     return await rows.read_all(db, RulingRow, rest, {"server_id": server_id, "limit": MAX_LISTED})
 
 
 async def current_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the rulings that count (JSON), by server id, of those of these servers that have one."""
+    """Return the current rulings (JSON) by server id; servers without a ruling are left out."""
     if not server_ids:
         return {}
     listed, params = rows.parameter_list("id", server_ids)

@@ -1,11 +1,11 @@
 """Define the tables as an ordered list of migrations. A released migration is never changed.
 
-Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL). A table
-WITHOUT ROWID is its primary key in SQLite; PostgreSQL has no such tables.
+Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL). WITHOUT
+ROWID stores an SQLite table in its primary key index; PostgreSQL has no such tables.
 
-A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null, which processes
-of the last release need not know. So both versions can share a database while replicas are replaced one by one, and the
-older one can be started again. What is no longer used is removed one release later, by a migration in CONTRACTIONS.
+A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null. Processes of
+the last release can ignore these. So both versions can share a database while replicas are replaced one by one, and the
+older version can be started again. Unused parts are removed a release later, by a migration in CONTRACTIONS.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ _FIRST = (
 )
 
 _LIMITS = (
-    # All bytes stored in a server's log, also those deleted since.
+    # The number of all bytes ever stored in a server's log, including deleted ones.
     "ALTER TABLE raw_log_heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
-    # Entries during which a process died. `kind` is set once the entry is set aside: the kind it had.
+    # Entries during which a process died. `kind` is NULL until the entry is set aside, and then its original kind.
     """
     CREATE TABLE unfinished_entries (
         server_id TEXT NOT NULL,
@@ -176,16 +176,16 @@ _LIMITS = (
 )
 
 _QUOTAS = (
-    # Matches without an outcome, which are counted when another one is created.
+    # Matches without an outcome, which are counted when another match is created.
     "CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",
-    # Always empty: a row is written and deleted again, to check whether the database can be written.
+    # Always empty. To check whether the database accepts writes, a row is written and deleted again.
     "CREATE TABLE write_checks (id TEXT PRIMARY KEY, body BLOB NOT NULL)",
 )
 
 _PENDING = ("ALTER TABLE servers ADD COLUMN pending_until_ms BIGINT",)
 
-# The columns with tokens become columns with their hashes, next to sealed tokens. Those of open servers are converted
-# by `token_migration`; released ones need no tokens, and nothing must be found by theirs.
+# The columns with tokens become columns with their hashes, next to sealed tokens. The tokens of open servers are
+# converted by `token_migration`. Released servers need no tokens, and must not be found by their old tokens.
 HASHED_TOKENS = (
     "ALTER TABLE servers RENAME COLUMN log_token TO log_token_hash",
     "ALTER TABLE servers RENAME COLUMN report_token TO report_token_hash",
@@ -197,8 +197,8 @@ HASHED_TOKENS = (
     """,
 )
 
-# The number of callbacks that are sent to one host at a time is limited. In older rows it is empty, like one more host.
-# The index has all columns that select due callbacks: in a row they come after its body, which is large.
+# The number of concurrent callbacks per host is limited. In older rows the host is empty, which counts as another host.
+# The index covers all columns that select due callbacks, because in a row they come after the large body.
 _CALLBACK_HOSTS = (
     "ALTER TABLE callbacks ADD COLUMN host TEXT NOT NULL DEFAULT ''",
     "DROP INDEX callbacks_due",
@@ -208,8 +208,8 @@ _CALLBACK_HOSTS = (
 
 _CALLBACK_REPEATS = ("ALTER TABLE callbacks ADD COLUMN unrecorded BIGINT NOT NULL DEFAULT 0",)
 
-# Lists of an organization's callbacks are paged from these indexes alone, one for each state and one for all. SQLite
-# checks the columns of a condition again, so they are in the index too.
+# Lists of an organization's callbacks are paged by index-only scans: one index per state, and one for all states.
+# SQLite checks the columns of a partial index's condition again, so they are in the index too.
 _CALLBACK_LISTS = (
     "ALTER TABLE callback_attempts ADD COLUMN headers BLOB",
     "DROP INDEX callbacks_of_org",
@@ -233,7 +233,7 @@ _ORGANIZATION_EVENTS = (
     """,
 )
 
-# Copies of columns of `outcomes`: why a match ended is read with its server, and outcomes are large.
+# Copies of columns of `outcomes`, because the reason is read with the server, and rows of `outcomes` are large.
 _ENDINGS = (
     "ALTER TABLE servers ADD COLUMN reason TEXT",
     "ALTER TABLE servers ADD COLUMN failure TEXT",
@@ -243,14 +243,14 @@ _ENDINGS = (
     """,
 )
 
-# Lists of servers, as those of the history: an index for each combination of filters, and counts.
+# Lists of servers work like lists of maps and series: an index for each combination of filters, and stored counts.
 _SERVER_LISTS = (
     "ALTER TABLE servers ADD COLUMN match_phase TEXT NOT NULL DEFAULT 'allocating'",
     """
     UPDATE servers SET match_phase = CASE WHEN phase = 'running' THEN 'waiting_for_players' ELSE 'ended' END
     WHERE phase IN ('running', 'ending', 'released')
     """,
-    # Without statistics, SQLite prefers an index with more columns that are given. These two stay better than the new.
+    # Without statistics, SQLite prefers the index with more given columns. So these two are still preferred to the new.
     "DROP INDEX servers_live",
     "CREATE INDEX servers_live ON servers (org_id, phase) WHERE phase <> 'released' AND phase <> 'ending'",
     "DROP INDEX servers_by_external_id",
@@ -261,7 +261,7 @@ _SERVER_LISTS = (
     "CREATE INDEX servers_by_region ON servers (org_id, region, created_at_ms DESC, id)",
     "CREATE INDEX servers_by_region_and_status ON servers (org_id, region, status, created_at_ms DESC, id)",
     "CREATE INDEX servers_by_region_and_phase ON servers (org_id, region, match_phase, created_at_ms DESC, id)",
-    # Keys as in `history_counts`: all servers, all that ended, and those by final status. A day has 86,400,000 ms.
+    # The keys of `history_counts`: all servers, ended servers, and servers by final status. A day has 86,400,000 ms.
     """
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, 'server',
@@ -278,7 +278,7 @@ _SERVER_LISTS = (
     """,
 )
 
-# A secret that was replaced goes on signing next to the new one for a while.
+# For a while after a secret was replaced, both the old and the new secret are used for signing.
 _OLD_SECRETS = (
     "ALTER TABLE organizations ADD COLUMN old_webhook_secret BLOB",
     "ALTER TABLE organizations ADD COLUMN old_secret_until_ms BIGINT",
@@ -321,12 +321,12 @@ _CONSOLE = (
     )
     """,
     "CREATE INDEX overlay_tokens_of_server ON overlay_tokens (server_id)",
-    # Matches that ended lately are counted from this index alone.
+    # Recently ended matches are counted by an index-only scan.
     "CREATE INDEX servers_ended ON servers (org_id, ended_at_ms, status) WHERE ended_at_ms IS NOT NULL",
 )
 
-# What an installation knows about itself, one row per name; and the servers that a sweep did not release, because an
-# operator has to confirm it.
+# Facts about the installation, one row per name; and servers that a sweep did not release, because an operator has to
+# confirm it.
 _INSTALLATION = (
     "CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -340,32 +340,32 @@ _INSTALLATION = (
     """,
 )
 
-# Matches that ended without a result are shown until they are acknowledged. Those that ended before this
-# migration count as acknowledged, so that they do not all appear at once.
+# Matches that ended without a result are shown until they are acknowledged. Matches that ended before this migration
+# count as acknowledged, so that they do not all appear at once.
 _ACKNOWLEDGEMENTS = (
     "ALTER TABLE servers ADD COLUMN acknowledged_at_ms BIGINT",
     "ALTER TABLE servers ADD COLUMN acknowledged_by TEXT",
     "UPDATE servers SET acknowledged_at_ms = ended_at_ms WHERE reason IS NOT NULL",
-    # Two indexes: many cancellations by a program must not hide a failure, nor make it expensive to find.
+    # There are two indexes, so that many matches canceled by a program do not make it slow to find a failed match.
     "CREATE INDEX servers_failed ON servers (org_id, ended_at_ms DESC, id)"
     " WHERE reason NOT IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
     "CREATE INDEX servers_canceled ON servers (org_id, ended_at_ms DESC, id)"
     " WHERE reason IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
 )
 
-# The processes that share a database. Not a column of `servers`: it is written every second.
+# The processes that share a database. This is not a column of `servers`, because it is written every second.
 _HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
-# Which server of a match sent an entry (empty if the service or an earlier version wrote it), which process is trying
-# an entry, and which servers of a process are silent.
+# The attempt (server) that sent an entry (empty if the service or an earlier version wrote the entry), the process that
+# is trying an entry, and the silent servers of a process.
 _TRUST = (
     "ALTER TABLE raw_log ADD COLUMN attempt TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE unfinished_entries ADD COLUMN owner TEXT",
     "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
 )
 
-# Which match gets the next server of a region depends on the servers that organizations hold there; and servers that
-# were at fault rest. SQLite checks the columns of a condition again, so they are in the indexes too.
+# The match that gets the next server of a region depends on how many servers each organization holds there. Faulty
+# servers rest. SQLite checks the columns of a partial index's condition again, so they are in the indexes too.
 _SERVER_TURNS = (
     """
     CREATE TABLE resting_slots (
@@ -382,16 +382,17 @@ _SERVER_TURNS = (
     " WHERE slot IS NULL AND phase IN ('allocating', 'pending')",
 )
 
-# Who created a match, and whether its callback may go to a private address; both are not known of earlier ones.
+# Who created a match, and whether its callback may go to a private address; both are unknown for earlier matches.
 _CREATION = (
     "ALTER TABLE servers ADD COLUMN created_by TEXT",
     "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
 )
 
-# The bytes in a match's log up to `log_from_seq`: those of earlier servers do not count for its quota.
+# The bytes in a match's log up to `log_from_seq`. They are of earlier servers, and do not count toward its quota.
 _OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
 
-# Lists of ended servers by status are read from the index of all, since most have the same; open ones from theirs.
+# Lists of ended servers by status use the index of all servers, because most have the same status. Open servers have an
+# index of their own.
 _FEWER_SERVER_INDEXES = (
     "CREATE INDEX servers_listed ON servers (org_id, created_at_ms DESC, id, status, match_phase)",
     "CREATE INDEX servers_of_region ON servers (org_id, region, created_at_ms DESC, id, status, match_phase)",
@@ -403,7 +404,7 @@ _FEWER_SERVER_INDEXES = (
     "DROP INDEX servers_by_region_and_phase",
 )
 
-# What people asked for to be done to open matches. The log of a match has it as entries; these rows are shown.
+# Actions that people requested on open matches. The match's log has them as entries; these rows are for display.
 _MATCH_ACTIONS = (
     """
     CREATE TABLE match_actions (
@@ -421,7 +422,7 @@ _MATCH_ACTIONS = (
     "CREATE INDEX match_actions_waiting ON match_actions (server_id) WHERE state = 'requested'",
 )
 
-# All rulings on matches. The one that counts is also in the row of the server, as JSON: it is read with its outcome.
+# All rulings on matches. The current ruling is also in the server's row as JSON, because it is read with the outcome.
 _RULINGS = (
     """
     CREATE TABLE rulings (
@@ -441,7 +442,7 @@ _RULINGS = (
     "ALTER TABLE servers ADD COLUMN ruling BLOB",
 )
 
-# The labels of matches, for filters, and in the row what is shown: labels, and whether the match is simulated.
+# The labels of matches, for filtering. `marks` has what is displayed: labels, and whether the match is simulated.
 _LABELS = (
     "ALTER TABLE servers ADD COLUMN marks BLOB",
     """
@@ -456,10 +457,10 @@ _LABELS = (
     "CREATE INDEX server_labels_newest ON server_labels (org_id, name, value, created_at_ms DESC, server_id)",
 )
 
-# The team to which a match was forfeited; in earlier versions, none was.
+# The team to which a match was forfeited; earlier versions had no forfeits.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
-# The servers that are tried with the secret of their fleet, and those that rejected it, in few places per secret.
+# Trials of a fleet's secret on its servers, and rejections. The places per secret limit their number.
 _SECRET_TRIALS = (
     """
     CREATE TABLE secret_trials (
@@ -474,7 +475,7 @@ _SECRET_TRIALS = (
     """,
 )
 
-# The newest check of each region, and the log posts that one waits for.
+# The newest check of each region, and the log posts that a check waits for.
 _REGION_CHECKS = (
     """
     CREATE TABLE region_checks (
@@ -500,8 +501,8 @@ _REGION_CHECKS = (
     """,
 )
 
-# One index of open servers instead of two. Ended ones of a region are in an index that the others are not in, and the
-# audit log is deleted by its ids, which sort by time.
+# One index of open servers instead of two. Ended servers of a region get a partial index. The audit log is pruned by
+# id, because its ids sort by time.
 _OPEN_SERVERS = (
     "CREATE INDEX servers_open ON servers (org_id, phase, region, slot, created_at_ms, id)"
     " WHERE phase <> 'released' AND phase <> 'ending'",
@@ -513,12 +514,13 @@ _OPEN_SERVERS = (
     "DROP INDEX audit_log_by_time",
 )
 
-# Logs are pruned match by match, from the primary key: an index of age was one more page to write for every post.
+# Logs are pruned match by match, by the primary key. An index by age costs another page write for every post.
 _NO_AGE_OF_ENTRIES = ("DROP INDEX raw_log_by_age",)
 
-# Webhooks of organizations, and what is sent to them. Attempts to deliver are in `callback_attempts`, with those of
-# callbacks: all ids of both differ. The position up to which the events of an organization were turned into deliveries
-# changes with them, so that none is lost or made twice. Attention that was raised is not raised again.
+# Webhooks of organizations, and their deliveries. Delivery attempts are in `callback_attempts` together with those of
+# callbacks; ids of deliveries and callbacks never clash. The position in an organization's events changes in the same
+# transaction as the deliveries are stored, so that no delivery is lost or duplicated. Raised attention is stored, so
+# that it is not raised again.
 _WEBHOOKS = (
     """
     CREATE TABLE webhooks (
@@ -589,7 +591,7 @@ _WEBHOOKS = (
     "CREATE INDEX raised_attention_of_org ON raised_attention (org_id, server_id)",
 )
 
-# Links can be for a named person, and give fewer rights than an owner has.
+# Links can be for a named person, and grant fewer rights than an owner has.
 _PEOPLE = (
     "ALTER TABLE console_links ADD COLUMN name TEXT",
     "ALTER TABLE console_links ADD COLUMN role TEXT",
@@ -599,8 +601,8 @@ _PEOPLE = (
     "CREATE TABLE console_people (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, at_ms BIGINT NOT NULL)",
 )
 
-# The words that matches are found by, as UTF-8: bytes have one order in all databases. A job stores those of matches
-# that are not searchable yet, also of those that an earlier version has created.
+# The search words of matches, as UTF-8, because bytes have the same order in all databases. A job stores the words of
+# matches that are not searchable yet, including matches of an earlier version.
 _SEARCH = (
     "ALTER TABLE servers ADD COLUMN is_searchable BIGINT NOT NULL DEFAULT 0",
     "CREATE INDEX servers_not_searchable ON servers (created_at_ms DESC, id) WHERE is_searchable = 0",
@@ -621,12 +623,12 @@ _SEARCH = (
         PRIMARY KEY (org_id, word, steam_id)
     ) WITHOUT ROWID
     """,
-    # Matches without a result are listed apart from those that are finished. The phase keeps other queries away.
+    # Matches without a result can be listed separately. The condition on the phase keeps other queries off this index.
     "CREATE INDEX servers_without_result ON servers (org_id, created_at_ms DESC, id, status)"
     " WHERE match_phase = 'ended' AND reason IS NOT NULL",
 )
 
-# Which person takes care of which match; and by when matches were acknowledged, which can be undone.
+# Who takes care of a match. The index finds what was acknowledged at a time, because an acknowledgement can be undone.
 _CLAIMS = (
     """
     CREATE TABLE match_claims (
@@ -686,17 +688,17 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _SEARCH,
     _CLAIMS,
 )
-"""The statements at index n migrate from version n to n + 1."""
+"""The statements at index n migrate the schema from version n to n + 1."""
 
 WITHOUT_EXPANSIONS: Final = 21
-"""The schema of version 0.2.0. Processes of other versions than the newest could not use the database until then."""
+"""The schema version of release 0.2.0. Up to it, every migration made the database unusable for older releases."""
 
 LAST_RELEASE: Final = 22
-"""The schema of the last release: what only earlier ones use may be removed."""
+"""The schema version of the last release. Parts that only earlier releases use may be removed."""
 
 CONTRACTIONS: Final[Mapping[tuple[str, ...], int]] = {}
-"""By migration that removes or changes something: the schema version that a process must know to work after it.
+"""Migrations that remove or change something, with the schema version that a process must know to work after them.
 
-At most that of the last release, whose processes still run while this one is installed. Processes that know less refuse
-to start, and those that run are no longer ready.
+This version is at most LAST_RELEASE, because processes of the last release still run during an upgrade. Processes that
+know only an older version refuse to start, and those that are running are no longer ready.
 """

@@ -1,4 +1,4 @@
-"""Encrypt stored secrets again, in all tables, while services use them."""
+"""Re-encrypt the stored secrets of all tables, while services use them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEALED: Final = {
     "callbacks": ("auth",),
     "webhooks": ("url", "secret", "old_secret"),
 }
-"""The columns with secrets that the vault has sealed, by table; the key of each table is `id`."""
+"""The columns with sealed (encrypted) secrets, by table; the primary key of each table is `id`."""
 
 _PAGE: Final = 500
-"""Rows that are read at a time."""
+"""Number of rows read at a time."""
 
 
 class Resealed(msgspec.Struct, frozen=True, kw_only=True):
-    """How many secrets were encrypted again, had the right key before, and cannot be decrypted."""
+    """How many secrets were re-encrypted, already had the current key, and could not be decrypted."""
 
     changed: int = 0
     unchanged: int = 0
@@ -31,9 +31,9 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def reseal_all(db: Database, reseal: Callable[[bytes], bytes | None]) -> dict[str, Resealed]:
-    """Encrypt all secrets with `reseal`, which returns None to keep one; return the numbers of each table.
+    """Re-encrypt all secrets with `reseal`, which returns None to keep a secret as it is; return the numbers per table.
 
-    A secret that is replaced meanwhile keeps its new value, and no lease or fence changes.
+    A secret that is replaced meanwhile keeps its new value. No lease or fence changes.
     """
     return {table: await _reseal_table(db, table, reseal) for table in SEALED}
 

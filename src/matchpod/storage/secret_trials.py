@@ -1,7 +1,8 @@
-"""Store which servers of a fleet are tried with its secret while none is known to accept it, and which rejected it.
+"""Limit on how many servers a fleet's secret is tried while no server is known to accept it.
 
-Each region has a few places per secret, for all processes together: a place is taken while a server is tried, and kept
-if the server rejects the secret. So no number of processes can try more servers than there are places.
+A trial is an attempt to use the secret on a server. Each region has a few places per secret, which all processes share.
+A trial occupies a place until it ends, and keeps it if the server rejects the secret. So the secret is tried on at most
+as many servers as there are places, however many processes there are.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import msgspec
 from matchpod.ports import Database, Statement, Value
 
 TRIAL_MS: Final = 5 * 60_000
-"""After this time a trial counts as ended: it takes a minute at most, and its process may have died."""
+"""After this time, a trial counts as ended. It needs at most a minute, so its process has probably died."""
 KEPT_MS: Final = 24 * 3_600_000
-"""How long the places of other secrets are kept. Until then all processes have the secret that replaced them."""
+"""How long the rows of a replaced secret are kept. After this time, all processes use the new secret."""
 
 _IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :ahead_ms))"
-"""A trial that seems to begin later is of a replica whose clock is ahead; far later, the clock was set back."""
+"""A start time in the future is of a replica whose clock is ahead. If it is far ahead, a clock has been set back."""
 
 
 async def begin(db: Database, region: str, secret: str, trial: str, *, places: int, now_ms: int) -> bool:
-    """Take a place for the trial of one more server; False if none is free."""
+    """Reserve a place for the trial of another server; False if no place is free."""
     numbers = " UNION ALL ".join(f"SELECT {number} AS place" for number in range(1, places + 1))
     sql = (
         "INSERT INTO secret_trials (region, secret, place, trial, is_rejected, at_ms)"
@@ -39,7 +40,7 @@ async def begin(db: Database, region: str, secret: str, trial: str, *, places: i
 
 
 async def reject(db: Database, region: str, secret: str, trial: str, *, now_ms: int) -> None:
-    """Keep the place of a trial whose server rejected the secret, and forget secrets that were replaced long ago."""
+    """Keep the place of a trial whose server rejected the secret, and delete the rows of long replaced secrets."""
     about = {"region": region, "secret": secret}
     await db.write(
         [
@@ -57,7 +58,7 @@ async def reject(db: Database, region: str, secret: str, trial: str, *, now_ms: 
 
 
 async def accept(db: Database, region: str, secret: str, trial: str | None) -> None:
-    """Free the places of the servers that rejected the secret, since one accepts it, and that of its trial."""
+    """Free the place of the trial whose server accepted the secret, and those of all servers that rejected it."""
     sql = (
         "DELETE FROM secret_trials WHERE region = :region AND secret = :secret AND (is_rejected = 1 OR trial = :trial)"
     )
@@ -65,13 +66,13 @@ async def accept(db: Database, region: str, secret: str, trial: str | None) -> N
 
 
 async def drop(db: Database, region: str, secret: str, trial: str) -> None:
-    """Free the place of a trial that said nothing."""
+    """Free the place of an inconclusive trial."""
     sql = "DELETE FROM secret_trials WHERE region = :region AND secret = :secret AND trial = :trial AND is_rejected = 0"
     await db.write([Statement(sql, {"region": region, "secret": secret, "trial": trial})])
 
 
 async def rejected(db: Database, region: str, secret: str) -> int:
-    """Return how many servers have rejected the secret since the last one accepted it."""
+    """Return how many servers have rejected the secret since a server last accepted it."""
     sql = "SELECT COUNT(*) FROM secret_trials WHERE region = :region AND secret = :secret AND is_rejected = 1"
     row = await db.read_one(sql, {"region": region, "secret": secret})
     return 0 if row is None else msgspec.convert(row[0], int)

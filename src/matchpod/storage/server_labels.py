@@ -1,6 +1,6 @@
-"""Store the labels of matches for filters; those that are shown are in the row of the server.
+"""Store the labels of matches for filtering. The labels that are displayed are stored in the server's row.
 
-A list by label reads the newest matches with the label from an index, and then applies the other filters to these.
+A list filtered by label reads the newest matches with the label from an index, and then applies the other filters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.storage import rows
 
 _HAND: Final = ", ".join(f"'{reason}'" for reason in BY_HAND)
 COMPARED: Final = 1_000
-"""Matches that are counted of each of several labels, to begin with the rarest."""
+"""Maximum number of matches counted per label, to find the rarest of several labels."""
 
 
 def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str, str]) -> list[Statement]:
@@ -36,12 +36,12 @@ def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str,
 async def newest_labeled(
     db: Database, org_id: str, labels: Sequence[Label], *, from_ms: int | None = None, before_ms: int | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """Return a query of the newest matches with all labels, created in a range of time.
+    """Return a query for the newest matches that have all labels and were created in a time range.
 
     Its columns are `labeled_id` and `labeled_ms`.
     """
     first, *others = await _rarest_first(db, org_id, labels)
-    conditions, params = conditions_of(others, server_id="one.server_id", created_at_ms="one.created_at_ms")
+    conditions, params = conditions_of(others, server_id="rarest.server_id", created_at_ms="rarest.created_at_ms")
     params |= {"org_id": org_id, "name": first.name, "value": first.value, "max_labeled": MAX_LABELED}
     if from_ms is not None:
         conditions.append("created_at_ms >= :labeled_from_ms")
@@ -51,14 +51,17 @@ async def newest_labeled(
         params["labeled_before_ms"] = before_ms
     where = " AND ".join(["org_id = :org_id AND name = :name AND value = :value", *conditions])
     sql = (
-        f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM server_labels AS one WHERE {where}"
+        f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM server_labels AS rarest WHERE {where}"
         " ORDER BY created_at_ms DESC, server_id LIMIT :max_labeled"
     )
     return sql, params
 
 
 class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How many matches have a value of a label, and how many of them are over; none that was canceled by hand."""
+    """The number of matches with a value of a label, and how many of them have ended.
+
+    Matches that were canceled by hand are not counted.
+    """
 
     value: str
     matches: int
@@ -68,7 +71,7 @@ class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
 async def progress_of(
     db: Database, org_id: str, name: str, values: Sequence[str], *, since_ms: int
 ) -> list[LabelProgress]:
-    """Return the progress of each of these values of a label that has matches created since a time."""
+    """Return the progress of these values of a label; values without matches since `since_ms` are left out."""
     listed, params = rows.parameter_list("value", values)
     sql = (
         "SELECT label.value AS value, COUNT(*) AS matches,"
@@ -84,7 +87,7 @@ async def progress_of(
 def conditions_of(
     labels: Sequence[Label], *, server_id: str, created_at_ms: str, org_id: str = ":org_id"
 ) -> tuple[list[str], dict[str, Value]]:
-    """Return the conditions that the match with these columns has all of these labels."""
+    """Return SQL conditions that the match with these columns has all of these labels, and their parameters."""
     conditions, params = [], dict[str, Value]()
     for at, label in enumerate(labels):
         conditions.append(
@@ -104,4 +107,4 @@ async def _rarest_first(db: Database, org_id: str, labels: Sequence[Label]) -> S
         found = "SELECT 1 FROM server_labels WHERE org_id = :org_id AND name = :name AND value = :value LIMIT :compared"
         params: dict[str, Value] = {"org_id": org_id, "name": label.name, "value": label.value, "compared": COMPARED}
         counted.append((await rows.read_number(db, f"SELECT COUNT(*) FROM ({found}) AS counted", params), label))
-    return [label for _, label in sorted(counted, key=lambda one: one[0])]
+    return [label for _, label in sorted(counted, key=lambda pair: pair[0])]

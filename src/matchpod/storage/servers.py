@@ -22,25 +22,27 @@ from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows, server_labels
 
 LEASE_MS: Final = 50_000
-"""How long a lease in a shared database lasts unless renewed. With heartbeats, other processes do not wait for its end;
-those of earlier versions do."""
+"""How long a lease in a shared database lasts unless renewed. Processes of earlier versions wait until it expires;
+others end it when the heartbeat of its owner is too old."""
 RENEW_MS: Final = 20_000
-"""How often leases are renewed: two may fail. It writes the rows of all matches, so it is rare."""
+"""Time between two renewals of leases. Two renewals may fail. They are rare, because each writes the rows of all
+matches."""
 SOLE_LEASE_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
-"""The same in a database of one process, which is never renewed: its next process drops all leases."""
+"""How long a lease lasts in a database with a single process. It is not renewed; the next process drops all leases at
+its start."""
 HANDOVER_MS: Final = 12_000
-"""After this time a lease holder has noticed that the match was ended through another process, and has stopped. Earlier
-versions need up to 10 s."""
+"""After this time, a lease holder has noticed that another process has ended its match, and has stopped driving it.
+Earlier versions need up to 10 s."""
 LATEST_RETRY_MS: Final = 60_000
-"""No retry of a server or a callback is due later than this."""
+"""Upper bound for the time until a retry of a server or a callback."""
 LATEST_LEASE_MS: Final = LEASE_MS + 60_000
-"""No lease of a process whose clock is at most a minute ahead ends later than this."""
+"""Upper bound for the remaining time of a lease, if its owner's clock is at most a minute ahead."""
 LATEST_REPEAT_MS: Final = 15 * 60_000
-"""No repeat of a callback is due later than this, however often processes died while they sent it."""
+"""Upper bound for the time until a callback is repeated, however often processes died while they sent it."""
 ATTEMPT_CHARS: Final = 12
-"""48 bits of a hash: enough to tell the few servers of a match apart."""
+"""Length of an attempt id: 48 bits of a hash are enough to distinguish the few servers of a match."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
-"""How long an idempotency key returns the same server; after that it may be reused."""
+"""How long an idempotency key returns the same server. After that, the key may be reused."""
 
 
 class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +50,17 @@ class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
 
     ended_at_ms: int | None = None
     reason: CancelReason | None = None
-    """Why it was canceled; None if it is finished."""
+    """Why the match was canceled; None if it finished."""
     failure: Failure | None = None
-    """What went wrong, if the reason alone does not say it."""
+    """The kind of failure, if the reason alone is not specific."""
     forfeited_to: Team | None = None
-    """The team that won because the other one forfeited; None if play decided it, or if it was canceled."""
+    """The team that won because the other team forfeited; None if play decided the match, or if it was canceled."""
     ruling: bytes | None = None
-    """The ruling that counts, as JSON; None if there is none."""
+    """The current ruling, as JSON; None if there is none."""
 
 
 class ServerSummary(EndColumns, frozen=True, kw_only=True):
-    """The part of a server that callers see; read far more often than the rest."""
+    """The columns of a server that callers see. They are read far more often than the rest."""
 
     id: str
     game_id: str
@@ -67,13 +69,13 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     phase: ServerPhase
     status: ServerStatus
     match_phase: PublicPhase = PublicPhase.ALLOCATING
-    """For lists. On a running server it follows the match within seconds."""
+    """The phase shown in lists. While a match is running, it is updated within seconds."""
     external_match_id: str | None = None
     callback_url: str | None = None
     rcon_password: bytes | None = None
     """Sealed, as are all secrets in this table."""
     is_password_ours: bool = True
-    """False if the server's operator chose the console password: callers do not see it."""
+    """False if the server's operator chose the console password. Then callers do not see it."""
     ip: str | None = None
     port: int | None = None
     created_at_ms: int
@@ -82,11 +84,11 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     """JSON of the game settings, without the server password."""
     server_password: bytes | None = None
     pending_until_ms: int | None = None
-    """When the match fails if it has no slot by then; None if it never waited for one."""
+    """The deadline for getting a slot, after which the match fails; None if the match never waited for a slot."""
     created_by: str | None = None
-    """The key that created the match, or the session if that was begun with a link; None for earlier versions."""
+    """The key that created the match, or the session if a link started it; None for matches of earlier versions."""
     marks: bytes | None = None
-    """JSON of `Marks`; None if there are none, and for earlier versions."""
+    """JSON of `Marks`; None if the match has none, and for matches of earlier versions."""
 
     @property
     def has_ended(self) -> bool:
@@ -95,7 +97,7 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
 
     @property
     def public_phase(self) -> PublicPhase:
-        """The phase of the match as stored: on its server, the match itself may be a few seconds ahead."""
+        """The stored phase of the match; the match itself may be a few seconds ahead."""
         return PublicPhase.ENDED if self.has_ended else self.match_phase
 
 
@@ -104,9 +106,9 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
 
     callback_auth: bytes | None = None
     callback_private: bool | None = None
-    """Whether the callback may go to a private address; None if it has none, or was created by an earlier version."""
+    """Whether the callback may go to a private address; None without a callback, or if an earlier version stored it."""
     log_token_hash: str
-    """What `token_hash` makes of the token in the URL for the server's log."""
+    """The `token_hash` of the token in the server's log URL."""
     report_token_hash: str
     log_token: bytes | None = None
     report_token: bytes | None = None
@@ -122,21 +124,21 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     fence: int = 0
     tries: int = 0
     log_from_seq: int = 0
-    """Only log entries after this number count: earlier ones are from an abandoned server."""
+    """Only log entries after this number count; earlier entries are of an abandoned server."""
     log_from_bytes: int = 0
-    """How many bytes the log had up to that number; they do not count for the quota either."""
+    """The bytes in the log up to `log_from_seq`; they do not count toward the quota."""
     changed_cvars: bytes | None = None
-    """JSON: the original values of console variables that this match changed, on a server that is reused."""
+    """The original values, as JSON, of console variables that this match changed on a server that is reused."""
     error: str | None = None
 
     @property
     def attempt(self) -> str:
-        """Identifies the server that this match has now, among all that it was given: each gets new tokens."""
+        """Identifies the match's current server among all its servers, because each server gets new tokens."""
         return self.log_token_hash[:ATTEMPT_CHARS]
 
 
 class CallbackTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What its creation says about the callback of a match."""
+    """The columns of a match that determine its callback; they do not change after its creation."""
 
     settings: bytes
     callback_private: bool | None
@@ -152,20 +154,20 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TooManyLiveError(Exception):
-    """The organization has as many live matches as it may have: no server was created."""
+    """The organization has reached its limit of live matches; no server was created."""
 
 
 _SUMMARY: Final = f"SELECT {rows.column_list(ServerSummary)} FROM servers WHERE id = :id"
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 IS_OPEN: Final = "phase <> 'released' AND phase <> 'ending'"
-"""The match of a server has no outcome; the condition of the index that has only these servers."""
+"""SQL condition for servers whose match has no outcome; also the condition of the partial index `servers_open`."""
 _OPEN_PHASES: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
 IS_OPEN_ONLY: Final = f"phase IN ({_OPEN_PHASES}) AND {IS_OPEN}"
-"""The same twice: the first part makes databases prefer that index to others."""
+"""The same condition, written twice. The first part makes databases prefer the partial index to others."""
 HAS_FEWER_LIVE: Final = (
     f"NOT EXISTS (SELECT 1 FROM servers WHERE org_id = :org_id AND {IS_OPEN} LIMIT 1 OFFSET :others)"
 )
-"""The condition that an organization has at most `:others` matches without an outcome."""
+"""SQL condition that an organization has at most `:others` matches without an outcome."""
 
 
 # --- creation -----------------------------------------------------------------------------------------------------
@@ -183,13 +185,13 @@ async def create(
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
 
-    `event` (JSON) is appended to the stream of the organization. `counts` counts the server with its maps.
-    With it, TooManyLiveError if the organization already has `max_live` matches without an outcome.
+    `event` (JSON) is appended to the organization's events. `counts` counts the server with its maps. With `event` and
+    `max_live`, TooManyLiveError if the organization already has `max_live` matches without an outcome.
     """
     keys = [] if idempotency is None else insert_key(idempotency, row.id)
     if counts is None:
         counts = history_counts.add_new(row.org_id, region=row.region, created_at_ms=row.created_at_ms)
-    first = [counts]  # locks, so that concurrent transactions see each other's matches and events
+    first = [counts]  # acquires a lock, so that concurrent transactions see each other's matches and events
     if event is not None:
         limit = "" if max_live is None else HAS_FEWER_LIVE
         others = {} if max_live is None else {"others": max_live - 1}
@@ -202,7 +204,7 @@ async def create(
 
 
 def insert_key(used: Idempotency, made_id: str) -> list[Statement]:
-    """Store a key with the id of what its request has made; DuplicateError if it was used within IDEMPOTENCY_MS."""
+    """Store a key with the id of what its request created; DuplicateError if it was used within IDEMPOTENCY_MS."""
     key: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
     return [
         Statement(
@@ -219,7 +221,7 @@ def insert_key(used: Idempotency, made_id: str) -> list[Statement]:
 
 
 async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
-    """Return the body hash of a key that was used at or after `since_ms`, and the id of what its request has made."""
+    """Return the body hash of a key that was used at or after `since_ms`, and the id of what its request created."""
     row = await db.read_one(
         "SELECT body_hash, server_id FROM idempotency_keys"
         " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",
@@ -243,7 +245,7 @@ async def summary(db: Database, server_id: str) -> ServerSummary | None:
 
 
 async def summary_columns(db: Database, server_id: str) -> Row | None:
-    """Return the columns of a summary. Two reads of an unchanged server are equal, and comparing them is cheap."""
+    """Return the columns of a summary, which are cheap to compare: if they are equal, the server has not changed."""
     return await db.read_one(_SUMMARY, {"id": server_id})
 
 
@@ -252,7 +254,7 @@ def to_summary(columns: Row) -> ServerSummary:
 
 
 async def marks_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the marks (JSON), by server id, of those of these servers that have any."""
+    """Return the marks (JSON) by server id; servers without marks are left out."""
     if not server_ids:
         return {}
     listed, params = rows.parameter_list("id", server_ids)
@@ -261,7 +263,7 @@ async def marks_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
 
 
 async def callback_terms(db: Database, server_id: str) -> CallbackTerms | None:
-    """Return what was stored of a match for its callback; None if it does not exist."""
+    """Return the callback terms of a match; None if the match does not exist."""
     return await rows.read_first(db, CallbackTerms, "FROM servers WHERE id = :id", {"id": server_id})
 
 
@@ -277,9 +279,9 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
 async def newest(
     db: Database, *, status: ServerStatus | None, labels: Sequence[Label] = (), limit: int
 ) -> list[ServerRow]:
-    """Return servers of all organizations with one status or any, and all of these labels, newest first.
+    """Return servers of all organizations with a status (None: any) and all of these labels, newest first.
 
-    An id begins with its creation time.
+    They are ordered by id, because ids begin with the creation time.
     """
     conditions, params = server_labels.conditions_of(
         labels, server_id="servers.id", created_at_ms="servers.created_at_ms", org_id="servers.org_id"
@@ -299,7 +301,7 @@ async def external_id_exists(db: Database, external_id: str) -> bool:
 
 
 def token_hash(token: str) -> str:
-    """Return what is stored of a token, to find it again."""
+    """Return the hash under which a token is stored and looked up."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -322,7 +324,7 @@ async def open_ids(db: Database) -> set[str]:
 
 
 async def newest_id(db: Database) -> str:
-    """Return the newest id of all servers: ids sort by time. Empty if there are none."""
+    """Return the newest server id (ids sort by time), or an empty string if there are no servers."""
     found = await db.read_one("SELECT MAX(id) FROM servers", {})
     return msgspec.convert(found[0] if found else None, str | None) or ""
 
@@ -359,14 +361,14 @@ class DueCount(msgspec.Struct, frozen=True):
     """How many servers are due."""
 
     ending: int
-    """Those whose match has ended."""
+    """Due servers whose match has ended."""
     others: int
     late: int
-    """Those of `others` that have been due for a while."""
+    """The number of `others` that have been due for a while."""
 
 
 async def count_due(db: Database, *, now_ms: int, late_ms: int) -> DueCount:
-    """Count the servers that are due without a valid lease; late are those due since `late_ms`. PostgreSQL only."""
+    """Count the due servers without a valid lease; they are late if due since `late_ms`. PostgreSQL only."""
     is_late = "GREATEST(next_at_ms, lease_until_ms) <= :late_ms"
     row = await db.read_one(
         "SELECT COUNT(*) FILTER (WHERE phase = 'ending'), COUNT(*) FILTER (WHERE phase <> 'ending'),"
@@ -385,17 +387,17 @@ async def claim_due(
     lease_ms: int = LEASE_MS,
     is_ending: bool | None = None,
 ) -> list[ServerRow]:
-    """Claim due servers without a valid lease, longest overdue first; no two processes get the same one.
+    """Claim due servers without a valid lease, longest overdue first; no two processes get the same server.
 
-    `is_ending`: only those whose match has ended, or has not.
+    If `is_ending` is given, only servers whose match has ended (True) or has not (False).
     """
-    # The outer conditions repeat the inner ones: PostgreSQL rechecks them on a row that another process has changed
-    # in the meantime, but does not run the subquery again.
+    # The outer conditions repeat the inner ones. If another process has changed a row meanwhile, PostgreSQL checks the
+    # outer conditions again, but does not run the subquery again.
     is_due = _IS_DUE + _IS_ENDING[is_ending]
-    skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # another process is claiming those
+    skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # another process is claiming the locked rows
     claimed = await rows.write_one(
         db,
-        # Not `id IN (SELECT …)`: PostgreSQL may run such a query once per row, and then claims more than `limit`.
+        # With `id IN (SELECT …)`, PostgreSQL may run the subquery once per row, and then claims more than `limit`.
         f"WITH due AS (SELECT id AS due_id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit{skip})"
         " UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
         f" FROM due WHERE id = due_id AND {is_due}"
@@ -413,7 +415,7 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
 
 
 async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
-    """Return for each server that an owner holds the fence, and the number of its newest log entry."""
+    """Return, for each server that an owner holds, its fence and the number of its newest log entry."""
     rows_held = await db.read(
         "SELECT id, fence, COALESCE(raw_log_heads.seq, 0) FROM servers"
         " LEFT JOIN raw_log_heads ON raw_log_heads.server_id = servers.id WHERE lease_owner = :owner",
@@ -423,7 +425,7 @@ async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
 
 
 async def drop_leases(db: Database, now_ms: int) -> None:
-    """End all leases and repair times. Only for the start of a process that is the only user of the database."""
+    """End all leases and repair times. Only for the start of a process that uses the database alone."""
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
@@ -431,7 +433,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """Make due what is due later than any retry, and end leases that are longer than any: the clock was set back."""
+    """Repair times after the clock was set back: make rows due now that are due too late, and end too long leases."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,
@@ -453,7 +455,7 @@ async def repair_times(db: Database, now_ms: int) -> None:
 
 
 def change(server_id: str, fence: int, **columns: Value) -> Statement:
-    """Set columns of a claimed server; ValueError for a column that does not exist or may not be set."""
+    """Set columns of a claimed server; ValueError if a column does not exist or is read-only."""
     unknown = sorted(columns.keys() - _CHANGEABLE)
     if unknown or not columns:
         raise ValueError(f"unknown or read-only columns: {', '.join(unknown)}" if unknown else "no columns to change")
@@ -480,7 +482,7 @@ def release_lease(server_id: str, fence: int, next_at_ms: int) -> Statement:
 
 
 def mark_released(server_id: str, fence: int) -> Statement:
-    """Mark a server as released and delete its secrets; the last write to its row."""
+    """Mark a server as released and delete its secrets. This is the last write to its row."""
     return change(
         server_id,
         fence,
@@ -496,7 +498,7 @@ def mark_released(server_id: str, fence: int) -> Statement:
 
 
 def wake_region(region: str, now_ms: int) -> Statement:
-    """Make all matches due now that wait for a server in the region, or for its release: it can be used again."""
+    """Make all matches of a region that wait for a server, or for a release, due now. The region is available again."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",

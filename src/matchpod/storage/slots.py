@@ -12,8 +12,8 @@ from matchpod.storage.rows import parameter_list, write_one
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.waiting_matches import ORDER, QUEUE
 
-# One statement sees the table and the queue at one time, so two processes never decide by different queues: a match
-# that gets a slot changes neither the order of the others nor who of them gets one.
+# A single statement reads slots and queue at the same time, so two processes never decide by different queues. A match
+# that gets a slot changes neither the order of the other matches nor which of them get a slot.
 _RESERVE: Final = f"""
     WITH free AS (
         SELECT wanted.slot AS slot, wanted.place AS place FROM %s
@@ -39,14 +39,15 @@ _NOTE: Final = (
 
 
 async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | None:
-    """Reserve the first free one of these slots for a match that has none, and set it in its row.
+    """Reserve the first free slot of `wanted` for a match without a slot, and store it in the match's row.
 
-    None if none is free for it, because other matches come first or its server rests, or if the lease was lost.
+    None if no slot is free for this match (free slots may be resting, or left to matches that come first), or if the
+    lease was lost.
     """
     match: dict[str, Value] = {"server_id": row.id, "fence": row.fence}
     listed: str | Sequence[str] = wanted if db.is_postgres else msgspec.json.encode(wanted).decode()
     statements = [
-        free(row.id),  # reserved by an earlier version whose process died before it used it
+        free(row.id),  # a process of an earlier version may have reserved a slot, and died before using it
         Statement(
             _RESERVE_POSTGRES if db.is_postgres else _RESERVE_SQLITE,
             {**match, "region": row.region, "wanted": listed},
@@ -65,9 +66,9 @@ async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | 
 
 
 async def claim_address(db: Database, row: ServerRow, ip: str, port: int) -> bool:
-    """Note at which address the server of a match is; False if that of another match is there, or the lease was lost.
+    """Store the address of a match's server; False if another match has this address, or the lease was lost.
 
-    A server may be listed twice, so two matches may have it in different slots.
+    A fleet may list a server twice, so two matches may get the same server in different slots.
     """
     claim = Statement(
         "UPDATE servers SET ip = :ip, port = :port WHERE id = :id AND fence = :fence AND NOT EXISTS ("
@@ -77,7 +78,7 @@ async def claim_address(db: Database, row: ServerRow, ip: str, port: int) -> boo
     )
     if not db.is_postgres:
         return bool((await db.write([claim]))[0])
-    # One after the other: two statements that run at once would not see each other's row.
+    # The lock makes claims of an address wait for each other: concurrent statements would not see each other's row.
     lock = Statement("SELECT pg_advisory_xact_lock(hashtext(:address))", {"address": f"{ip} {port}"})
     return bool((await db.write([lock, claim]))[1])
 
@@ -87,7 +88,7 @@ def free(server_id: str) -> Statement:
 
 
 async def free_orphaned(db: Database, checks: Sequence[str] = ()) -> int:
-    """Free the slots of servers that are released or unknown, except those of running checks; return how many."""
+    """Free the slots of released or unknown servers, except slots in use by running `checks`; return how many."""
     names, params = parameter_list("check", tuple(checks))
     delete = (
         f"DELETE FROM slots WHERE server_id NOT IN {names} AND NOT EXISTS ("
@@ -97,7 +98,7 @@ async def free_orphaned(db: Database, checks: Sequence[str] = ()) -> int:
 
 
 async def taken(db: Database) -> dict[str, dict[str, str]]:
-    """Return the server id in each taken slot, by region."""
+    """Return the server id of each reserved slot, by region and slot."""
     rows = await db.read("SELECT region, slot, server_id FROM slots ORDER BY region, slot")
     found: dict[str, dict[str, str]] = {}
     for region, slot, server_id in msgspec.convert(rows, list[tuple[str, str, str]]):

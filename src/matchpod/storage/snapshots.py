@@ -1,4 +1,4 @@
-"""Store snapshots of matches, so that a restart need not read the log from its beginning."""
+"""Store snapshots of matches, so that a restart need not read a log from its beginning."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Snapshot(msgspec.Struct, frozen=True):
     seq: int
     state: bytes
     received_ms: int | None = None
-    """When that entry was received; None if it is not known."""
+    """When entry `seq` was received; None if unknown."""
 
 
 def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
     """Replace the snapshot; NothingChangedError if the lease was lost.
 
-    It stays as it is if the log no longer has the last entry: after a failover, a standby lacks the newest ones.
+    The stored snapshot is kept if the log does not have entry `seq`: after a failover, the newest entries may be lost.
     """
     params: dict[str, Value] = {"server_id": server_id, "seq": snapshot.seq, "state": snapshot.state}
     values = "VALUES (:server_id, :seq, :state)"

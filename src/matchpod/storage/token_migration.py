@@ -12,12 +12,12 @@ Seal = Callable[[str], bytes]
 
 
 async def hash_tokens(db: Database, seal: Seal) -> list[Statement]:
-    """Return the statements that convert the tokens, to be written after the columns were renamed.
+    """Return the statements that convert the tokens, to be run after the columns were renamed.
 
-    The last one fails (NothingChangedError) if another process has created or changed a server in the meantime.
+    The last statement fails (NothingChangedError) if another process has created or changed a server meanwhile.
     """
     plain = await db.read("SELECT id, log_token, report_token FROM servers WHERE phase <> 'released'")
-    # If another process has just applied the migration, the tokens are bytes, and ours fails as a duplicate.
+    # If another process has just applied the migration, the tokens are bytes, and our migration fails as a duplicate.
     converted = [
         _convert(str(server_id), log_token, report_token, seal)
         for server_id, log_token, report_token in plain

@@ -1,7 +1,7 @@
-"""Record which entry a process is trying, during which ones processes died, and which are set aside.
+"""Record which log entry a process is trying, which entries processes died on, and which entries are set aside.
 
-An entry that is set aside keeps its number and its bytes in the log; only its kind changes, so every later fold treats
-it as lost. Two numbers that no entry has stand for resuming a match as a whole.
+An entry that is set aside keeps its number and its bytes in the log. Only its kind changes, so later folds treat it as
+lost. Two numbers that no entry has stand for resuming a match as a whole.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from matchpod.storage.heartbeats import IS_ALIVE
 from matchpod.storage.rows import column_list, from_row, write_one
 
 RESUMING: Final = 0
-"""The number under which a process records that it resumes a match while it may resume others."""
+"""The number that records that a process is resuming a match, and may be resuming other matches too."""
 ALONE: Final = -1
-"""The same for a match that is resumed while no other one is."""
+"""The number that records that a process is resuming a match, and no other match."""
 
 _OPEN: Final = "server_id = :server_id AND kind IS NULL"
 _DEAD: Final = "dead "
-"""How the owner of a record begins whose process is known to be dead."""
+"""Prefix of `owner` for a process that is known to be dead."""
 
 
 class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was set aside, with the kind it had."""
+    """An entry that was set aside, with its original kind."""
 
     server_id: str
     seq: int
     begun: int
-    """How many processes died during it; 0 if it raised an error."""
+    """How many processes died while they tried the entry; 0 if it raised an error."""
     kind: str
 
 
 async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
-    """Record that a process is trying an entry. What it tried before of this match was finished."""
+    """Record that a process is trying an entry, and has finished the match's entry that it tried before."""
     params: Mapping[str, Value] = {"server_id": server_id, "seq": seq, "owner": owner}
     finished = f"DELETE FROM unfinished_entries WHERE {_OPEN} AND owner = :owner AND seq <> :seq"
     record = (
@@ -47,7 +47,7 @@ async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
 
 
 async def record_death(db: Database, server_id: str, seq: int, name: str) -> None:
-    """Record that the process of this name died during an entry, which counts it. Repeated, it is the same death."""
+    """Record and count that the named process died during an entry. Repeating it does not count the death again."""
     earlier = f"unfinished_entries.owner LIKE '{_DEAD}%' AND unfinished_entries.owner <> excluded.owner"
     await write_one(
         db,
@@ -59,7 +59,7 @@ async def record_death(db: Database, server_id: str, seq: int, name: str) -> Non
 
 
 async def count(db: Database, server_id: str, seq: int) -> int:
-    """Count that an entry took far too long, like a death during it; return how often that happened."""
+    """Count that an entry took far too long, which is counted like a death; return the count."""
     rows = await write_one(
         db,
         "INSERT INTO unfinished_entries (server_id, seq, begun) VALUES (:server_id, :seq, 1)"
@@ -70,14 +70,14 @@ async def count(db: Database, server_id: str, seq: int) -> int:
 
 
 async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[int, int], bool]:
-    """Return by number how many processes died while they tried an entry, and whether entries were set aside.
+    """Return, by entry number, how many processes died while they tried it, and whether any entry was set aside.
 
-    A record counts once its process is no longer alive. One that this process left is deleted: a write that failed, or
-    whose answer was lost, is not a death.
+    A record counts as a death once its process is no longer alive. Records that this process itself has left are
+    deleted, because a write that failed, or whose answer was lost, is not a death.
     """
     params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
     if await db.read_one("SELECT seq FROM unfinished_entries WHERE server_id = :server_id LIMIT 1", params) is None:
-        return {}, False  # nearly always, and every match that is resumed needs to know
+        return {}, False  # nearly always, and cheap, because every resumed match asks
     is_dead = f" AND owner NOT IN (SELECT owner FROM heartbeats WHERE {IS_ALIVE})" if db.is_postgres else ""
     await db.write(
         [
@@ -96,7 +96,7 @@ async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[i
 
 
 def release(server_id: str, owner: str) -> list[Statement]:
-    """Delete what a process has recorded of a match without dying; deaths that were counted stay."""
+    """Delete the records of a live process about a match; deaths that were counted are kept."""
     params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
     of_own = f"WHERE {_OPEN} AND owner = :owner"
     return [
@@ -106,12 +106,12 @@ def release(server_id: str, owner: str) -> list[Statement]:
 
 
 def forget(server_id: str) -> Statement:
-    """Delete what is recorded of a match, except which entries are set aside: it is resumed, or has ended."""
+    """Delete the records of a match that was resumed or has ended, except which entries are set aside."""
     return Statement(f"DELETE FROM unfinished_entries WHERE {_OPEN}", {"server_id": server_id})
 
 
 async def set_aside(db: Database, server_id: str, seq: int) -> bool:
-    """Set an entry aside; False if it does not exist, already is, or is in a block: its match has ended."""
+    """Set an entry aside; False if it does not exist, is already set aside, or is in a block (its match has ended)."""
     params: Mapping[str, Value] = {"server_id": server_id, "seq": seq}
     keep_kind = Statement(
         "INSERT INTO unfinished_entries (server_id, seq, begun, kind)"

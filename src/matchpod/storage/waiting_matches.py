@@ -1,7 +1,7 @@
-"""Store the order in which matches that wait for a server of a region get one.
+"""Order the matches that wait for a server in a region.
 
-The next one is the oldest match of the organization that holds the fewest servers there, and the oldest of these. So a
-match that gets its server does not change the order of the others, whichever process decides it.
+The next match is the oldest waiting match of the organization that holds the fewest servers in the region; ties go to
+the oldest match. When a match gets a server, the order of the others does not change, whichever process decides it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ QUEUE: Final = f"""(
     ) AS held ON held.org_id = waiting.org_id
     WHERE region = :region AND slot IS NULL AND phase IN ('allocating', 'pending') AND {IS_OPEN}
 ) AS queue"""
-"""The matches without a server in `:region`. What its organization holds counts as if all before it had one."""
+"""The matches without a server in `:region`. `turn` is the number of servers that the organization would hold with this
+match's server, if all its earlier waiting matches had one too."""
 
 ORDER: Final = "turn, created_at_ms, id"
-"""Sorts them."""
+"""The ORDER BY clause of the queue."""
 
 
 async def next_matches(db: Database, region: str, limit: int) -> list[str]:
-    """Return the ids of the next matches that get a server in a region, at most `limit`."""
+    """Return the ids of the matches that get the next servers in a region, at most `limit`."""
     sql = f"SELECT id FROM {QUEUE} ORDER BY {ORDER} LIMIT :limit"
     found = await db.read(sql, {"region": region, "limit": limit})
     return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
@@ -42,13 +43,13 @@ async def has_pending_match(db: Database, region: str) -> bool:
 
 
 async def oldest_pending(db: Database) -> dict[str, int]:
-    """Return by region when the oldest match that waits for a server was created."""
+    """Return, by region, the creation time of the oldest match that waits for a server."""
     found = await db.read("SELECT region, MIN(created_at_ms) FROM servers WHERE phase = 'pending' GROUP BY region")
     return dict(msgspec.convert(found, list[tuple[str, int]]))
 
 
 def wake(region: str, now_ms: int, *, limit: int) -> Statement:
-    """Make the next pending matches of a region due now, at most `limit`, besides those that are due already."""
+    """Make the next pending matches of a region due now: at most `limit`, not counting those already due."""
     params: dict[str, Value] = {"region": region, "now_ms": now_ms, "limit": limit}
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
@@ -59,7 +60,7 @@ def wake(region: str, now_ms: int, *, limit: int) -> Statement:
 
 
 def wake_with_server(region: str, now_ms: int) -> Statement:
-    """Make the pending matches of a region due now that kept their server: they need no free one."""
+    """Make the pending matches of a region that already have a server due now; they need no free slot."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND phase = 'pending' AND region = :region AND slot IS NOT NULL RETURNING id",

@@ -1,4 +1,4 @@
-"""Store what webhooks send, one row per event and webhook; queue, claims and attempts are those of `outbox`."""
+"""Store webhook deliveries, one row per event and webhook. Queue, claims and attempts are implemented in `outbox`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from matchpod.storage.outbox import STATE_CONDITIONS, Queue
 WEBHOOKS: Final = Queue(table="webhook_deliveries", receiver="webhook_id", listed_by="webhook_id")
 
 MAX_LISTED: Final = 10_000
-"""Deliveries in a list with the same filters; older ones are found with a narrower range of time."""
+"""Maximum number of deliveries in a list; a narrower time range finds older deliveries."""
 
 PRUNED: Final = 1_000
-"""Deliveries deleted per transaction: few enough that other writers hardly wait."""
+"""Maximum number of deliveries deleted per transaction, few enough that other writers hardly wait."""
 
 
 class DeliveryRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a webhook sends of one event, or of several that are grouped; the fields are the columns."""
+    """The delivery of one event, or of several grouped events, to a webhook; the fields are the columns."""
 
     id: str
     org_id: str
@@ -44,7 +44,7 @@ class DeliveryRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliverySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A delivery without its body; `last_status` and `last_error` are of its newest attempt."""
+    """A delivery without its body; `last_status` and `last_error` describe its newest attempt."""
 
     id: str
     webhook_id: str
@@ -82,7 +82,7 @@ def insert(row: DeliveryRow) -> Statement:
 
 
 async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
-    """Return how many deliveries of a webhook wait for an attempt; they are counted up to a number."""
+    """Return how many deliveries of a webhook wait for an attempt; counting stops at `at_most`."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
     counted = f"SELECT 1 FROM webhook_deliveries WHERE webhook_id = :id AND {is_waiting} LIMIT :at_most"
     sql = f"SELECT COUNT(*) FROM ({counted}) AS waiting"
@@ -93,9 +93,9 @@ async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
 
 
 async def open_message(db: Database, webhook_id: str, event_type: str, *, until_ms: int) -> DeliveryRow | None:
-    """Return the newest delivery of this type that more events can be added to.
+    """Return the newest delivery of this event type to which more events can be added.
 
-    No attempt of it is under way, and the next one is due by a time.
+    It has no attempt in progress, and its next attempt is due by `until_ms`.
     """
     rest = (
         f"FROM webhook_deliveries WHERE webhook_id = :id AND event_type = :event_type AND {_IS_OPEN}"
@@ -106,7 +106,7 @@ async def open_message(db: Database, webhook_id: str, event_type: str, *, until_
 
 
 def replace_body(row: DeliveryRow, body: bytes) -> Statement:
-    """Add to a message; NothingChangedError if an attempt has begun, or was recorded meanwhile."""
+    """Replace the body of an open message; NothingChangedError if an attempt has begun, or was recorded meanwhile."""
     return Statement(
         f"UPDATE webhook_deliveries SET body = :body WHERE id = :id AND attempts = :attempts AND {_IS_OPEN}",
         {"id": row.id, "body": body, "attempts": row.attempts},
@@ -145,7 +145,7 @@ async def list_page(
 
 
 async def get(db: Database, webhook_id: str, delivery_id: str) -> DeliverySummary | None:
-    """Return the webhook's delivery with this id; None if it has none."""
+    """Return the webhook's delivery with this id; None if it does not exist."""
     sql = f"SELECT {_COLUMNS} FROM webhook_deliveries{_JOIN} WHERE webhook_deliveries.id = :id AND webhook_id = :of"
     row = await db.read_one(sql, {"id": delivery_id, "of": webhook_id})
     return None if row is None else rows.from_row(DeliverySummary, row)
@@ -185,9 +185,9 @@ _HAS_NO_WEBHOOK: Final = "webhook_id NOT IN (SELECT id FROM webhooks)"
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete deliveries of deleted webhooks, and those that do not wait and are older than a time, with their attempts.
+    """Delete the deliveries of deleted webhooks, and old deliveries with no attempt scheduled; return how many.
 
-    Return how many.
+    The attempts of a delivery are deleted with it.
     """
     deleted = 0
     for (webhook_id,) in await db.read(f"SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE {_HAS_NO_WEBHOOK}"):

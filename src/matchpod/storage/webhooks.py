@@ -1,7 +1,7 @@
-"""Store webhooks, and up to which of its events each organization's deliveries were made.
+"""Store webhooks, and each organization's position: the number of its last event for which deliveries were stored.
 
-A position only moves with the deliveries of the events before it, in one transaction, and only from where it was: two
-processes that read the same events store their deliveries once.
+A position is advanced in the transaction that stores the deliveries, and only if no other process has advanced it. So
+two processes that read the same events store their deliveries only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.ports import Database, DuplicateError, Statement, Value
 from matchpod.storage import rows
 
 LEASE_MS: Final = 5_000
-"""How long a process that made deliveries of an organization is left alone with its events."""
+"""How long only the process that last stored deliveries of an organization works on its events."""
 
 _NEWEST: Final = "(SELECT COALESCE(MAX(seq), 0) FROM organization_events WHERE org_id = :org_id)"
 
@@ -35,7 +35,7 @@ class WebhookRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     org_id: str
     url: bytes
-    """Sealed: the URL of many receivers is all that one needs to write to them."""
+    """Sealed, because the URL of many receivers is all that is needed to send to them."""
     shown_url: str
     """The URL without its secrets."""
     events: tuple[str, ...]
@@ -43,34 +43,34 @@ class WebhookRow(msgspec.Struct, frozen=True, kw_only=True):
     secret: bytes
     """Sealed."""
     old_secret: bytes | None = None
-    """The sealed secret before this one, which signs too until `old_secret_until_ms`."""
+    """The previous secret, sealed. Until `old_secret_until_ms`, deliveries are also signed with it."""
     old_secret_until_ms: int | None = None
     may_be_private: bool
-    """Whether its URL may be at a private address, as decided when it was given."""
+    """Whether its URL may have a private address, as decided when the URL was set."""
     created_at_ms: int
     from_seq: int = 0
-    """The number of the newest event of the organization when it was switched on; later ones are sent."""
+    """The number of the organization's newest event when the webhook was switched on; only later events are sent."""
     off_at_ms: int | None = None
     off_because: OffBecause | None = None
     failing_since_ms: int | None = None
-    """When the first attempt failed after the last one that succeeded."""
+    """When the first attempt after the last successful attempt failed."""
     next_message_ms: int = 0
-    """When it may send the next message, if its format limits them."""
+    """When the next message may be sent, if the webhook's format has a rate limit."""
 
 
 class Behind(NamedTuple):
-    """An organization with webhooks whose newest events are not turned into deliveries."""
+    """An organization with webhooks and events after its position."""
 
     org_id: str
     seq: int
-    """The position."""
+    """The number of the last event for which deliveries were stored."""
 
 
 # --- webhooks -----------------------------------------------------------------------------------------------------
 
 
 async def create(db: Database, row: WebhookRow, *also: Statement, max_webhooks: int) -> bool:
-    """Store a new webhook, which sends the events from now on; False if the organization has as many as it may have."""
+    """Store a new webhook, which sends events from now on; False if the organization already has `max_webhooks`."""
     fields = rows.to_params(row)
     names = ", ".join(fields)
     values = ", ".join(_NEWEST if name == "from_seq" else f":{name}" for name in fields)
@@ -94,14 +94,14 @@ async def of_org(db: Database, org_id: str) -> list[WebhookRow]:
 
 
 async def all_of(db: Database, *, org_id: str | None) -> list[WebhookRow]:
-    """Return the webhooks of one organization or all."""
+    """Return the webhooks of an organization, or of all organizations if `org_id` is None."""
     if org_id is not None:
         return await of_org(db, org_id)
     return await rows.read_all(db, WebhookRow, "FROM webhooks ORDER BY org_id, id")
 
 
 async def switched_on(db: Database, org_id: str) -> list[WebhookRow]:
-    """Return the webhooks of an organization that send."""
+    """Return the webhooks of an organization that are switched on."""
     rest = "FROM webhooks WHERE org_id = :org_id AND off_at_ms IS NULL ORDER BY id"
     return await rows.read_all(db, WebhookRow, rest, {"org_id": org_id})
 
@@ -114,7 +114,7 @@ def change(row: WebhookRow, **columns: Value) -> Statement:
 
 
 def switch_on(row: WebhookRow) -> list[Statement]:
-    """Send events from now on, with a new start of the time after which a webhook that fails is switched off."""
+    """Switch a webhook on: events from now on are sent, and its earlier failures no longer count."""
     on = Statement(
         "UPDATE webhooks SET off_at_ms = NULL, off_because = NULL, failing_since_ms = NULL,"
         f" from_seq = {_NEWEST} WHERE id = :id AND off_at_ms IS NOT NULL",
@@ -124,7 +124,7 @@ def switch_on(row: WebhookRow) -> list[Statement]:
 
 
 def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statement]:
-    """Send nothing from now on, and give up what waits."""
+    """Switch a webhook off, and give up its waiting deliveries."""
     return [
         Statement(
             "UPDATE webhooks SET off_at_ms = :now_ms, off_because = :because WHERE id = :id AND off_at_ms IS NULL",
@@ -135,7 +135,7 @@ def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statem
 
 
 def delete(webhook_id: str) -> list[Statement]:
-    """Delete a webhook, and give up what waits. Its deliveries may be many: pruning deletes them."""
+    """Delete a webhook, and give up its waiting deliveries. There may be many deliveries, so pruning deletes them."""
     gone = Statement("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id}, must_change=True)
     return [gone, _give_up_waiting(webhook_id)]
 
@@ -151,16 +151,17 @@ def _give_up_waiting(webhook_id: str) -> Statement:
 
 
 def note_success(webhook_id: str) -> list[Statement]:
-    """Note that an attempt succeeded."""
+    """Record that an attempt succeeded."""
     sql = "UPDATE webhooks SET failing_since_ms = NULL WHERE id = :id AND failing_since_ms IS NOT NULL"
     return [Statement(sql, {"id": webhook_id})]
 
 
 def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: int) -> list[Statement]:
-    """Note that an attempt failed, the last of this number; switch the webhook off if all have for too long.
+    """Record that an attempt failed, and switch the webhook off if all attempts have failed for too long.
 
-    A number of 0 is one that says nothing of that: a test, or an attempt on request.
-    Put it after the statements that record the attempt: one that is switched off, or deleted, makes no others.
+    `attempts` is how often this delivery was attempted, or 0 for a test or a requested attempt, which is not counted as
+    a failure. The statements must come after those that record the attempt: if the webhook is off or deleted, they
+    cancel the scheduled next attempt.
     """
     since = Statement(
         "UPDATE webhooks SET failing_since_ms = :now_ms WHERE id = :id AND failing_since_ms IS NULL",
@@ -189,13 +190,13 @@ def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: in
 
 
 async def count_failing_off(db: Database) -> int:
-    """Return how many webhooks of all organizations are switched off because they failed."""
+    """Return how many webhooks, of all organizations, are switched off because they failed."""
     sql = "SELECT COUNT(*) FROM webhooks WHERE off_because = :because"
     return await rows.read_number(db, sql, {"because": OffBecause.FAILING.value})
 
 
 async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms: int) -> bool:
-    """Note that a message is about to be sent; False if the last one is not long enough ago."""
+    """Record that a message is about to be sent; False if the last message was sent less than its pause ago."""
     sql = (
         "UPDATE webhooks SET next_message_ms = CAST(:now_ms AS BIGINT) + :pause_ms"
         " WHERE id = :id AND next_message_ms <= :now_ms RETURNING id"
@@ -207,7 +208,7 @@ async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms:
 
 
 def _position(org_id: str, *, first: str = "") -> Statement:
-    """Begin at the newest event unless a webhook is on, other than `first`: the events before it are of no use."""
+    """Move the position to the newest event, unless another webhook than `first` is on and needs earlier events."""
     return Statement(
         f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1"
         " ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq WHERE webhook_positions.seq < excluded.seq"
@@ -217,7 +218,7 @@ def _position(org_id: str, *, first: str = "") -> Statement:
 
 
 async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
-    """Return the organizations with new events and a webhook that is on, without those another process works on."""
+    """Return the organizations with new events and a webhook that is on, unless another process works on them."""
     found = await db.read(
         "SELECT org_id, seq FROM webhook_positions"
         " WHERE EXISTS (SELECT 1 FROM webhooks WHERE webhooks.org_id = webhook_positions.org_id AND off_at_ms IS NULL)"
@@ -230,11 +231,11 @@ async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
 
 
 async def organizations_with(db: Database, event: WebhookEvent) -> list[str]:
-    """Return the organizations with a webhook that sends these events."""
+    """Return the ids of the organizations with a webhook that sends events of this type."""
     found = await db.read(
         "SELECT DISTINCT org_id FROM webhooks"
-        " WHERE off_at_ms IS NULL AND (events = :every OR ' ' || events || ' ' LIKE :one) ORDER BY org_id",
-        {"every": ALL_EVENTS, "one": f"% {event.value} %"},
+        " WHERE off_at_ms IS NULL AND (events = :every OR ' ' || events || ' ' LIKE :listed) ORDER BY org_id",
+        {"every": ALL_EVENTS, "listed": f"% {event.value} %"},
     )
     return [org_id for (org_id,) in msgspec.convert(found, list[tuple[str]])]
 
@@ -245,7 +246,7 @@ async def have_any(db: Database) -> bool:
 
 
 def advance(position: Behind, seq: int, *, owner: str, now_ms: int) -> Statement:
-    """Move a position forward; NothingChangedError if another process did."""
+    """Advance a position; NothingChangedError if another process has advanced it."""
     return Statement(
         "UPDATE webhook_positions SET seq = :seq, lease_owner = :owner, lease_until_ms = :until_ms"
         " WHERE org_id = :org_id AND seq = :before",
@@ -264,14 +265,14 @@ def advance(position: Behind, seq: int, *, owner: str, now_ms: int) -> Statement
 
 
 async def raised_of(db: Database, org_ids: Sequence[str]) -> set[tuple[str, str]]:
-    """Return what was raised for the matches of these organizations and lasts: server ids with kinds."""
+    """Return the raised attention of these organizations' matches, as pairs of server id and kind."""
     listed, params = rows.parameter_list("org", org_ids)
     found = await db.read(f"SELECT server_id, kind FROM raised_attention WHERE org_id IN {listed}", params)
     return set(msgspec.convert(found, list[tuple[str, str]]))
 
 
 async def raise_attention(db: Database, values: Mapping[str, Value], *also: Statement) -> bool:
-    """Note that attention was raised, in one transaction with other statements; False if it was raised before."""
+    """Record that attention was raised, in one transaction with other statements; False if it was already raised."""
     insert = Statement(
         "INSERT INTO raised_attention (server_id, kind, org_id, raised_at_ms)"
         " VALUES (:server_id, :kind, :org_id, :raised_at_ms)",
@@ -285,7 +286,7 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
 
 
 async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
-    """Forget what was raised for organizations other than these: it is raised again once they watch."""
+    """Delete the raised attention of all organizations except `watched`. It is raised again once they watch."""
     found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
     gone = sorted({org_id for (org_id,) in found} - set(watched))
     if gone:
@@ -294,6 +295,6 @@ async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
 
 
 async def end_attention(db: Database, ended: Sequence[tuple[str, str]]) -> None:
-    """Forget attention whose reason is gone: it is raised again if that comes back."""
+    """Delete raised attention whose reason is gone. It is raised again if the reason comes back."""
     sql = "DELETE FROM raised_attention WHERE server_id = :server_id AND kind = :kind"
     await db.write([Statement(sql, {"server_id": server_id, "kind": kind}) for server_id, kind in ended])

@@ -1,4 +1,4 @@
-"""Store the servers without a match that a sweep has not released, until an operator confirms that it should."""
+"""Store the servers without a match that a sweep withholds from release until an operator confirms it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.ports import Database, Statement
 
 
 class WithheldServer(msgspec.Struct, frozen=True):
-    """A server that was not released, and whether an operator has confirmed its release meanwhile."""
+    """A server that was not released, and whether an operator has confirmed its release."""
 
     region: str
     server_id: str
@@ -28,7 +28,7 @@ async def withheld_servers(db: Database) -> dict[str, list[WithheldServer]]:
 
 
 async def add(db: Database, region: str, server_ids: Collection[str], now_ms: int) -> None:
-    """Withhold servers; those that are withheld already stay as they are."""
+    """Withhold servers; no effect on servers that are already withheld."""
     insert = (
         "INSERT INTO withheld_servers (region, server_id, since_ms, is_confirmed)"
         " VALUES (:region, :server_id, :since_ms, 0) ON CONFLICT (region, server_id) DO NOTHING"
@@ -39,7 +39,7 @@ async def add(db: Database, region: str, server_ids: Collection[str], now_ms: in
 
 
 async def remove(db: Database, region: str, server_ids: Collection[str]) -> None:
-    """Forget servers that are gone or have a match after all."""
+    """Remove servers that no longer exist, or that have a match after all."""
     delete = "DELETE FROM withheld_servers WHERE region = :region AND server_id = :server_id"
     await db.write([Statement(delete, {"region": region, "server_id": server_id}) for server_id in server_ids])
 

@@ -29,9 +29,7 @@ async def end(
     row = await servers.get(site.resources.db, server_id)
     assert row is not None
     outcome = Outcome(at_ms=site.resources.clock.now_ms(), reason=None if result else reason)
-    await site.resources.db.write(
-        end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}"),
-    )
+    await site.resources.db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}"))
 
 
 async def record_attempt(

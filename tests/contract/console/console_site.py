@@ -95,9 +95,14 @@ class ConsoleSite:
     ) -> httpx.Response:
         """Send a request as this person, from a page of the console unless the headers say otherwise."""
         sent = {**SAME_ORIGIN, **({} if who is None else self.cookie(who)), **(headers or {})}
-        transport = httpx.ASGITransport(app=self.service.web)
-        async with httpx.AsyncClient(transport=transport, base_url=self.public_url) as client:
+        async with self.program() as client:
             return await client.request(method, path, headers=sent, data=form, content=content)
+
+    async def page(self, path: str, *, who: str = OWNER, status: int = 200) -> str:
+        """Return the text of a page, which must have this status."""
+        response = await self.request("GET", path, who=who)
+        assert response.status_code == status, response.text
+        return response.text
 
     async def follow(self, response: httpx.Response, *, who: str | None = None) -> httpx.Response:
         """Open the page that a response leads to, with the notice that it sets."""
@@ -107,14 +112,17 @@ class ConsoleSite:
             cookies.append(self.cookie(who)["Cookie"])
         return await self.request("GET", response.headers["location"], headers={"Cookie": "; ".join(cookies)})
 
+    def program(self) -> httpx.AsyncClient:
+        """Return a client that is no browser: it sends no headers of its own."""
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app=self.service.web), base_url=self.public_url)
+
     @asynccontextmanager
     async def client(self, who: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """Run a client that keeps cookies as a browser does, logged in as this person."""
-        transport = httpx.ASGITransport(app=self.service.web)
-        cookies = {} if who is None else {self.cookie_name: self.cookies[who]}
-        async with httpx.AsyncClient(
-            transport=transport, base_url=self.public_url, headers=SAME_ORIGIN, cookies=cookies
-        ) as client:
+        async with self.program() as client:
+            client.headers.update(SAME_ORIGIN)
+            if who is not None:
+                client.cookies.set(self.cookie_name, self.cookies[who])
             yield client
 
     def cookie(self, who: str) -> dict[str, str]:
@@ -130,8 +138,7 @@ class ConsoleSite:
             "gameSettings": {"matchType": "competitive", "map": "de_mirage"},
             **settings,
         }
-        transport = httpx.ASGITransport(app=self.service.web)
-        async with httpx.AsyncClient(transport=transport, base_url=self.public_url) as client:
+        async with self.program() as client:
             headers = {"Authorization": f"Bearer {self.keys[who].text}"}
             response = await client.post("/api/v1/matches", json=body, headers=headers)
         assert response.status_code == 201, response.text

@@ -16,6 +16,7 @@ from matchpod.service.regions.regions import UNAVAILABLE
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, OPERATOR, OWNER, ConsoleSite, open_site
+from tests.contract.console.test_form_faults import check_faults
 from tests.e2e.serve_process import REGION
 
 PATH = "/console/create"
@@ -80,6 +81,7 @@ async def test_changed_form_that_created_a_match_asks_before_it_creates_another(
     await send(site, form)
     response = await send(site, {**form, "externalMatchId": "another"})
     assert response.status_code == 409
+    check_faults(response.text, [])
     assert "A match was created from this form before you changed it." in response.text
     assert 'value="another"' in response.text
     (once,) = re.findall(r'name="once" value="([^"]+)"', response.text)
@@ -174,8 +176,7 @@ async def test_request_is_shown_without_creating_anything(site: ConsoleSite) -> 
     assert "Authorization: Bearer $KEY" in words
     assert json.loads(words[-1]) == json.loads(body)
     assert json.loads(body)["gameSettings"]["teams"]["team1"]["name"] == "O'Brien"
-    transport = httpx.ASGITransport(app=site.service.web)
-    async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+    async with site.program() as client:
         headers = {"Authorization": f"Bearer {site.keys[OWNER].text}"}
         created = await client.post("/api/v1/matches", content=words[-1], headers=headers)
     assert created.status_code == 201

@@ -14,7 +14,7 @@ from matchpod.core.errors import CallbackWaitingError
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from tests.contract.console import console_site
 from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
-from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 
 PATH = "/console/deliveries"
 LONG_AGO = "2020-01-01T00:00"
@@ -22,12 +22,6 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 site = console_site.own_site
-
-
-async def show(site: ConsoleSite, path: str = PATH, *, who: str = OWNER, status: int = 200) -> str:
-    response = await site.request("GET", path, who=who)
-    assert response.status_code == status, response.text
-    return response.text
 
 
 async def scheduled(site: ConsoleSite) -> set[str]:
@@ -48,7 +42,7 @@ async def audited(site: ConsoleSite) -> list[tuple[object, ...]]:
 async def test_list_shows_callbacks_without_secrets(site: ConsoleSite) -> None:
     callback_id = await given_up(site, HOSTILE)
     await given_up(site, "theirs", who=STRANGER)
-    text = await show(site)
+    text = await site.page(PATH)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert HOSTILE not in text
     assert "hidden" not in text.replace(" hidden>", "")
@@ -67,17 +61,14 @@ async def test_tabs_and_fields_filter_the_list(site: ConsoleSite) -> None:
     await record_attempt(site, delivered, status=204)
     for query, expected in (
         ("", {failed, waiting, delivered}),
-        ("?state=given_up", {failed}),
-        ("?state=waiting", {waiting}),
         ("?state=delivered", {delivered}),
         ("?state=&serverId=&since=&until=", {failed, waiting, delivered}),
         (f"?serverId={waiting.removeprefix('msg_')}", {waiting}),
-        ("?until=2020-01-01", set()),
         ("?since=2020-01-01T00:00:00Z&state=given_up", {failed}),
     ):
-        text = await show(site, PATH + query)
+        text = await site.page(PATH + query)
         assert set(re.findall(r'href="/console/deliveries/(msg_\w+)"', text)) == expected, query
-    text = await show(site, f"{PATH}?since=2020-01-01&page=2")
+    text = await site.page(f"{PATH}?since=2020-01-01&page=2")
     assert 'href="/console/deliveries?since=2020-01-01&amp;state=waiting"' in text
 
 
@@ -88,7 +79,7 @@ async def test_details_show_attempts_headers_and_body(site: ConsoleSite) -> None
     callback_id = await ended_match(site, "final", result=b'{"name":"<b>\xe2\x80\xae"}')
     await record_attempt(site, callback_id, status=None, error="the connection was refused")
     await record_attempt(site, callback_id, number=2, status=204)
-    text = await show(site, f"{PATH}/{callback_id}")
+    text = await site.page(f"{PATH}/{callback_id}")
     assert "the connection was refused" in text
     assert ">204</span>" in text
     assert "v1,***" in text
@@ -100,7 +91,7 @@ async def test_details_show_attempts_headers_and_body(site: ConsoleSite) -> None
 
 
 async def test_callback_without_attempts_has_nothing_to_verify(site: ConsoleSite) -> None:
-    text = await show(site, f"{PATH}/{await ended_match(site, 'new')}")
+    text = await site.page(f"{PATH}/{await ended_match(site, 'new')}")
     assert "There is nothing to verify" in text
     assert "An attempt is under way or scheduled." in text
     assert '<form method="post" action="/console/deliveries' not in text
@@ -115,22 +106,13 @@ async def test_body_is_returned_exactly_as_sent(site: ConsoleSite) -> None:
     assert "default-src 'none'" in response.headers["content-security-policy"]
 
 
-async def test_callback_of_another_organization_is_not_found(site: ConsoleSite) -> None:
-    callback_id = await given_up(site, "ours")
-    for path in (f"{PATH}/{callback_id}", f"{PATH}/{callback_id}/body", f"{PATH}/none", f"{PATH}/%00"):
-        await show(site, path, who=STRANGER, status=404)
-    response = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=STRANGER, form={"attempts": ""})
-    assert response.status_code == 404
-    assert (await scheduled(site), await audited(site)) == (set(), [])
-
-
 # --- sending again ------------------------------------------------------------------------------------------------
 
 
 async def test_redelivery_acts_once(site: ConsoleSite) -> None:
     callback_id = await given_up(site, "again")
     form = {"attempts": "1"}
-    assert 'name="attempts" value="1"' in await show(site, f"{PATH}/{callback_id}")
+    assert 'name="attempts" value="1"' in await site.page(f"{PATH}/{callback_id}")
     done = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=ADMIN, form=form)
     assert (done.status_code, done.headers["location"]) == (303, f"{PATH}/{callback_id}")
     assert await scheduled(site) == {callback_id}
@@ -148,16 +130,11 @@ async def test_redelivery_acts_once(site: ConsoleSite) -> None:
     assert await audited(site) == [(callback_id, "")]
 
 
-async def test_those_who_may_only_read_see_no_buttons_and_cannot_act(site: ConsoleSite) -> None:
+async def test_those_who_may_only_read_see_no_buttons(site: ConsoleSite) -> None:
     callback_id = await given_up(site, "read only")
     for path in (PATH, f"{PATH}/{callback_id}"):
-        assert "/redeliver" not in await show(site, path, who=MEMBER)
-        assert "/redeliver" in await show(site, path)
-    for who in (MEMBER, WRITER, OPERATOR):
-        for path in (f"{PATH}/{callback_id}/redeliver", f"{PATH}/redeliver"):
-            response = await site.request("POST", path, who=who, form={"since": LONG_AGO})
-            assert response.status_code == 403, (who, path)
-    assert (await scheduled(site), await audited(site)) == (set(), [])
+        assert "/redeliver" not in await site.page(path, who=MEMBER)
+        assert "/redeliver" in await site.page(path)
 
 
 async def test_rate_limit_is_shown_on_the_page(site: ConsoleSite) -> None:
@@ -177,23 +154,6 @@ async def test_rate_limit_is_shown_on_the_page(site: ConsoleSite) -> None:
     assert f'value="{LONG_AGO}"' in last.text
 
 
-async def test_all_that_were_given_up_since_a_time_are_sent_again(site: ConsoleSite) -> None:
-    ours = {await given_up(site, f"match {number}") for number in range(3)}
-    delivered, theirs = await ended_match(site, "delivered"), await given_up(site, "theirs", who=STRANGER)
-    await record_attempt(site, delivered, status=204)
-    done = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
-    assert (done.status_code, done.headers["location"]) == (303, PATH)
-    assert await scheduled(site) == ours
-    assert theirs not in ours
-    text = (await site.follow(done, who=OWNER)).text
-    assert "3 callbacks are being sent again." in text
-    assert "None remains." in text
-    # Loading the page again does nothing, and another request finds none.
-    again = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
-    assert "so none was sent" in (await site.follow(again, who=OWNER)).text
-    assert await audited(site) == [("", f"all that were given up since {LONG_AGO}:00.000Z")]
-
-
 async def test_form_continues_where_the_last_request_ended(site: ConsoleSite) -> None:
     services, db, clock = site.service.console.services, site.resources.db, site.resources.clock
     limited = CallbackDeliveries(db=db, clock=clock, wake=lambda: None, audit=services.audit, max_redelivered=2)
@@ -205,18 +165,21 @@ async def test_form_continues_where_the_last_request_ended(site: ConsoleSite) ->
     assert "2 callbacks are being sent again." in text
     assert "More remain" in text
     (since,) = re.findall(r'type="datetime-local" step="any" required value="([^"]+)"', text)
-    await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
+    done = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
     assert len(await scheduled(site)) == 3
+    assert "1 callback is being sent again. None remains." in (await site.follow(done, who=OWNER)).text
+    none = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
+    assert "so none was sent" in (await site.follow(none, who=OWNER)).text
 
 
 async def test_default_time_is_a_day_ago_in_utc(site: ConsoleSite) -> None:
-    (since,) = re.findall(r'type="datetime-local" step="any" required value="([^"]+)"', await show(site))
+    (since,) = re.findall(r'type="datetime-local" step="any" required value="([^"]+)"', await site.page(PATH))
     ago = datetime.now(UTC) - datetime.fromisoformat(since).replace(tzinfo=UTC)
     assert timedelta(hours=24) <= ago < timedelta(hours=24, minutes=5)
 
 
 async def test_address_cannot_put_text_into_the_page(site: ConsoleSite) -> None:
     for since in ("all", "-1", "%D9%A3", "%3Cb%3E"):
-        text = await show(site, f"{PATH}?resendSince={since}")
+        text = await site.page(f"{PATH}?resendSince={since}")
         assert f'value="{unquote(since)}"' not in text
         assert '<details class="action again">' in text

@@ -69,16 +69,6 @@ async def test_fields_of_a_new_match_are_in_the_order_of_the_page(site: ConsoleS
     assert shown == list(FIELDS)
 
 
-async def test_new_match_that_is_rejected_for_no_field(site: ConsoleSite) -> None:
-    page = Elements((await site.request("GET", "/console/create", who=OWNER)).text)
-    once = {"once": next(one["value"] for one in page.found if one.get("name") == "once")}
-    form = {"region": "sandbox", "matchType": "deathmatch", "map1": "de_mirage", **once}
-    assert (await site.request("POST", "/console/create", who=OWNER, form=form)).status_code == 303
-    response = await site.request("POST", "/console/create", who=OWNER, form={**form, "map1": "de_nuke"})
-    assert response.status_code == 409
-    check_faults(response.text, [])
-
-
 @pytest.mark.parametrize(
     ("form", "field", "message"),
     [

@@ -34,12 +34,6 @@ async def test_notice_is_shown_once_by_the_page_after_the_form(site: ConsoleSite
         assert dict(browser.cookies) == {site.cookie_name: site.cookies[OWNER]}
 
 
-async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
-    response = await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
-    assert shown(await site.request("GET", response.headers["location"], who=OPERATOR)) == ""
-    assert shown(await site.follow(response, who=OPERATOR)) == NOTICES["region-on"]
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -61,8 +55,7 @@ async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
 async def test_text_of_a_cookie_is_never_shown(site: ConsoleSite, value: str) -> None:
     cookies = f"matchpod-notice={value}; {site.cookie(OWNER)['Cookie']}"
     headers = {b"cookie": cookies.encode(), b"sec-fetch-site": b"same-origin"}
-    transport = httpx.ASGITransport(app=site.service.web)
-    async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+    async with site.program() as client:
         response = await client.get("/console/regions", headers=headers)
     assert shown(response) == ""
     assert "set-cookie" not in response.headers

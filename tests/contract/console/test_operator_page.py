@@ -20,16 +20,10 @@ HOSTILE = "<script>alert(1)</script>"
 site = console_site.own_site
 
 
-async def show(site: ConsoleSite, path: str, who: str) -> str:
-    response = await site.request("GET", path, who=who)
-    assert response.status_code == 200, response.text
-    return response.text
-
-
 async def test_operators_check_the_servers_of_a_region(site: ConsoleSite) -> None:
     path, db = "/console/regions/sandbox/check", site.resources.db
     assert (await site.request("POST", path, who=OWNER, form={})).status_code == 403
-    assert "Servers checked" not in await show(site, "/console/regions", OPERATOR)
+    assert "Servers checked" not in await site.page("/console/regions", who=OPERATOR)
     assert (await site.request("POST", path, who=OPERATOR, form={})).status_code == 303
     running = await site.request("GET", "/console/regions", who=OPERATOR)
     assert running.headers["refresh"] == "2"
@@ -53,7 +47,7 @@ async def test_operators_check_the_servers_of_a_region(site: ConsoleSite) -> Non
     ):
         assert part in done.text
     assert HOSTILE not in done.text
-    assert "Servers checked" not in await show(site, "/console/regions", OWNER)
+    assert "Servers checked" not in await site.page("/console/regions", who=OWNER)
 
 
 # --- regions ------------------------------------------------------------------------------------------------------
@@ -62,7 +56,7 @@ async def test_operators_check_the_servers_of_a_region(site: ConsoleSite) -> Non
 async def test_everyone_sees_the_regions_and_operators_switch_them(site: ConsoleSite) -> None:
     everyone = (OWNER, ADMIN, MEMBER, WRITER, STRANGER, OPERATOR)
     for who in everyone:
-        text = await show(site, "/console/regions", who)
+        text = await site.page("/console/regions", who=who)
         assert "<code>sandbox</code>" in text
         assert "ready, 0 in use" in text
         assert ("/console/regions/sandbox/off" in text) == (who == OPERATOR)
@@ -75,7 +69,7 @@ async def test_everyone_sees_the_regions_and_operators_switch_them(site: Console
     await withheld_servers.add(site.resources.db, "sandbox", ["srv_1", "srv_2"], 0)
     await site.resources.db.write([resting_slots.rest("sandbox", "27100", "srv_9", 0)])
     for who in everyone:
-        text = await show(site, "/console/regions", who)
+        text = await site.page("/console/regions", who=who)
         assert "1 server has given no sign of life since" in text
         assert ("2 running servers have no match in this database" in text) == (who == OPERATOR)
         assert ("The server 27100 gets no other match until" in text) == (who == OPERATOR)
@@ -93,14 +87,14 @@ async def test_last_day_is_that_of_the_own_organization(site: ConsoleSite) -> No
     await site.create_match()
     counts = {}
     for who in (OWNER, STRANGER, OPERATOR):
-        text = await show(site, "/console/regions", who)
+        text = await site.page("/console/regions", who=who)
         counts[who] = text.partition("<dt>Matches created</dt><dd>")[2].partition("<")[0]
     assert counts == {OWNER: "1", STRANGER: "0", OPERATOR: "1"}
 
 
 async def test_key_that_may_not_read_matches_sees_regions_without_their_figures(site: ConsoleSite) -> None:
     await site.create_match()
-    text = await show(site, "/console/regions", WRITER)
+    text = await site.page("/console/regions", who=WRITER)
     assert "<dt>Location</dt>" in text
     assert "Matches created" not in text
     assert "Failures" not in text
@@ -111,22 +105,22 @@ async def test_key_that_may_not_read_matches_sees_regions_without_their_figures(
 
 async def test_installation_shows_processes_organizations_and_readiness(site: ConsoleSite) -> None:
     await site.create_match()
-    text = await show(site, "/console/operator", OPERATOR)
+    text = await site.page("/console/operator", who=OPERATOR)
     assert "<code>test</code>" in text
     assert '<td class="num">4</td><td class="num">1</td>' in text  # active keys, live matches
     assert ">ready<" in text
     now_ms = site.resources.clock.now_ms()
     await servers.claim_due(site.resources.db, owner="other:1", now_ms=now_ms + 1, limit=5)
-    text = await show(site, "/console/operator", OPERATOR)
+    text = await site.page("/console/operator", who=OPERATOR)
     assert "<code>other:1</code>" in text
     assert "leases expired" not in text
     await servers.renew(site.resources.db, owner="other:1", until_ms=now_ms - 1)
-    assert "leases expired" in await show(site, "/console/operator", OPERATOR)
+    assert "leases expired" in await site.page("/console/operator", who=OPERATOR)
 
 
 async def test_warnings_are_shown(tmp_path: Path) -> None:
     async with open_site(tmp_path / "data", min_free_disk_mb="1000000000") as site:
-        text = await show(site, "/console/operator", OPERATOR)
+        text = await site.page("/console/operator", who=OPERATOR)
         assert "ready, with warnings" in text
         assert "New matches are rejected" in text
 

@@ -141,8 +141,7 @@ async def test_address_for_others_is_forbidden(site: ConsoleSite, who: str) -> N
 
 
 async def test_pages_of_other_sites_do_nothing(site: ConsoleSite) -> None:
-    transport = httpx.ASGITransport(app=site.service.web)
-    async with unchanged(site), httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+    async with unchanged(site), site.program() as client:
         # Each form from some of them, and each of them to some forms.
         cases = [
             (route, FOREIGN[(first + more) % len(FOREIGN)]) for first, route in enumerate(POSTS) for more in (0, 3, 7)
@@ -169,7 +168,10 @@ async def test_reading_changes_nothing(site: ConsoleSite) -> None:
             await site.request(method, address(route), who=who)
 
 
-async def test_no_page_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> None:
+async def test_no_page_or_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> None:
+    for route, who in product(ROUTES, (OWNER, OPERATOR, None)):
+        if route.path.endswith("/stream"):
+            check_headers(await site.request("HEAD", address(route), who=who))
     for number, route in enumerate((*GETS, *POSTS)):
         methods = ("GET", "HEAD", "POST", ("PUT", "DELETE", "PATCH")[number % 3])
         responses = [await site.request(method, address(route)) for method in methods]
@@ -177,13 +179,6 @@ async def test_no_page_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> Non
         responses.append(await site.request(route.method, address(route), who=OWNER, headers={"Host": "evil.example"}))
         for response in responses:
             check_headers(response, is_asset=route.path.startswith("/console/assets/"))
-
-
-async def test_no_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> None:
-    for route in ROUTES:
-        if route.path.endswith("/stream"):
-            for who in (OWNER, OPERATOR, None):
-                check_headers(await site.request("HEAD", address(route), who=who))
 
 
 @pytest.mark.parametrize(

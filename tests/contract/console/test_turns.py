@@ -13,7 +13,7 @@ from matchpod.console.visit import Who
 from matchpod.service.fair_turns import TurnKey
 from matchpod.web.request_turns import NO_KEY, OPERATORS, queue_of
 from tests.contract.console import console_site
-from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite
 from tests.contract.console.test_routes import address
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,16 +46,6 @@ async def until_waiting(site: ConsoleSite, count: int) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while site.service.streams.fair_turns.waiting < count:
             await asyncio.sleep(0)
-
-
-async def test_people_wait_for_the_turn_of_their_organization(site: ConsoleSite) -> None:
-    async with held(site, TurnKey(site.org_ids["ours"])):
-        waiting = [asyncio.ensure_future(site.request("GET", PAGE, who=who)) for who in (OWNER, MEMBER)]
-        await until_waiting(site, 2)
-        assert (await site.request("GET", PAGE, who=STRANGER)).status_code == 200
-        assert (await site.request("GET", PAGE, who=OPERATOR)).status_code == 200
-        assert (await site.request("GET", LOGIN)).status_code == 200
-    assert [(await one).status_code for one in waiting] == [200, 200]
 
 
 async def test_every_page_waits_for_a_turn(site: ConsoleSite) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from matchpod.core.webhook_events import FAILING_ATTEMPTS, FAILING_MS
 from matchpod.storage import webhooks
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, STRANGER, ConsoleSite
 
 PATH = "/console/webhooks"
 URL = "https://hooks.example.com/matchpod?token=hidden"
@@ -16,12 +16,6 @@ SHOWN = "https://hooks.example.com/matchpod?token=***"
 
 
 site = console_site.own_site
-
-
-async def show(site: ConsoleSite, path: str = PATH, *, who: str = OWNER, status: int = 200) -> str:
-    response = await site.request("GET", path, who=who)
-    assert response.status_code == status, response.text
-    return response.text
 
 
 async def post(
@@ -45,16 +39,16 @@ async def create(site: ConsoleSite) -> str:
 
 async def test_webhook_is_created_and_shown_without_its_secrets(site: ConsoleSite) -> None:
     path = await create(site)
-    member = await show(site, path, who=MEMBER)
+    member = await site.page(path, who=MEMBER)
     assert "https://hooks.example.com/***" in member
     assert SHOWN not in member
-    for text in (await show(site), await show(site, path)):
+    for text in (await site.page(PATH), await site.page(path)):
         assert SHOWN in text
         assert "map.ended, match.ended" in text
         assert "whsec_" not in text
-    assert "Create a webhook" not in await show(site, who=MEMBER)
-    assert "There is no webhook yet" in await show(site, who=STRANGER)
-    await show(site, path, who=STRANGER, status=404)
+    assert "Create a webhook" not in await site.page(PATH, who=MEMBER)
+    assert "There is no webhook yet" in await site.page(PATH, who=STRANGER)
+    await site.page(path, who=STRANGER, status=404)
     await post(site, path + "/delete", who=MEMBER, status=403)
 
 
@@ -63,7 +57,7 @@ async def test_faults_are_shown_at_their_fields_and_nothing_is_created(site: Con
     assert "URL must be an absolute http or https URL." in text
     assert 'value="ftp://x"' in text
     assert "Events must not be empty." in await post(site, PATH + "/create", status=400, form={"url": URL})
-    assert "There is no webhook yet" in await show(site)
+    assert "There is no webhook yet" in await site.page(PATH)
 
 
 async def test_webhook_is_changed_switched_tried_and_deleted(site: ConsoleSite) -> None:
@@ -73,24 +67,24 @@ async def test_webhook_is_changed_switched_tried_and_deleted(site: ConsoleSite) 
     assert "https://other.example/in" in text
     assert "<dd>all</dd>" in text
     assert "The webhook is off." in await post(site, path + "/off")
-    assert ">off</span>" in await show(site, path)
+    assert ">off</span>" in await site.page(path)
     assert "The webhook is on." in await post(site, path + "/on")
     assert "whsec_" in await post(site, path + "/rotate", status=200)
-    assert "The old secret signs until" in await show(site, path)
+    assert "The old secret signs until" in await site.page(path)
     text = await post(site, path + "/test")
     assert "Delivery of webhook.test" in text
     assert ">waiting</span>" in text
-    assert "webhook.test" in await show(site, path + "?state=waiting")
-    assert "No delivery is in this state." in await show(site, path + "?state=given_up")
+    assert "webhook.test" in await site.page(path + "?state=waiting")
+    assert "No delivery is in this state." in await site.page(path + "?state=given_up")
     assert "The webhook was deleted." in await post(site, path + "/delete")
-    await show(site, path, status=404)
+    await site.page(path, status=404)
 
 
 async def test_what_was_given_up_is_sent_again(site: ConsoleSite) -> None:
     path = await create(site)
     await post(site, path + "/test")
     await post(site, path + "/off")
-    text = await show(site, path + "?state=given_up")
+    text = await site.page(path + "?state=given_up")
     (delivery,) = re.findall(r"/deliveries/msg_\w+", text)
     assert "is being sent again" in await post(site, path + delivery + "/redeliver")
     assert "is under way or scheduled" in await post(site, path + delivery + "/redeliver", status=409)
@@ -104,11 +98,11 @@ async def test_what_was_given_up_is_sent_again(site: ConsoleSite) -> None:
 
 async def test_a_webhook_that_was_switched_off_for_its_failures_is_named(site: ConsoleSite) -> None:
     path = await create(site)
-    assert "was switched off" not in await show(site)
+    assert "was switched off" not in await site.page(PATH)
     db, now_ms = site.resources.db, site.resources.clock.now_ms()
     webhook_id = path.rpartition("/")[2]
     for at_ms in (now_ms - FAILING_MS, now_ms):
         await db.write(webhooks.note_failure(webhook_id, "none", attempts=FAILING_ATTEMPTS, now_ms=at_ms))
-    for text in (await show(site), await show(site, path)):
+    for text in (await site.page(PATH), await site.page(path)):
         assert "because all deliveries failed for three days" in text
         assert "switched off: failing" in text

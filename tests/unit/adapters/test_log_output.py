@@ -226,10 +226,7 @@ def test_loggers_write_from_the_log_level_up_except_noise_of_libraries() -> None
     logging.getLogger("asyncpg.pool").warning("Failed to restore the pool connection floor; retrying")
     logging.getLogger("asyncio").debug("Using selector: EpollSelector")
     logging.getLogger("httpx").info("HTTP Request: GET https://10.96.0.1/ 200 OK")
-    assert [parse(line)["message"] for line in stream.getvalue().splitlines()] == [
-        "shown",
-        "shown too",
-    ]
+    assert [parse(line)["message"] for line in stream.getvalue().splitlines()] == ["shown", "shown too"]
 
 
 @pytest.mark.usefixtures("loggers")

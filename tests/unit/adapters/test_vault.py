@@ -47,13 +47,6 @@ def test_key_file_is_created_on_first_use_readable_only_by_its_owner(tmp_path: P
     assert KeyFileVault.from_file(path).open(sealed) == "hunter2"
 
 
-def test_existing_key_is_used_and_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "vault.key"
-    path.write_bytes(KEY)
-    assert KeyFileVault.from_file(path).open(KeyFileVault(KEY).seal("hunter2")) == "hunter2"
-    assert path.read_bytes() == KEY
-
-
 def test_concurrent_first_uses_get_the_same_key(tmp_path: Path) -> None:
     path = tmp_path / "vault.key"
     vaults: list[KeyFileVault] = []

@@ -7,6 +7,7 @@ import typing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.console.charts.round_strip import REASONS
@@ -36,6 +37,7 @@ from matchpod.core.views.timeline_items import (
     TimelineItem,
     UnpausedItem,
 )
+from tests.unit.console.charts import chart_input
 
 EVIL = "<img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
 WHO = Person(steam_id="76561198000000001", name=EVIL, team=Team.TEAM1)
@@ -176,20 +178,7 @@ def person(name: str) -> Person:
 
 
 def kill(seq: int, victim: str) -> KillItem:
-    return KillItem(
-        **{**AT, "seq": seq},
-        killer=person("Ann"),
-        victim=person(victim),
-        weapon="ak47",
-        team_kill=False,
-        headshot=False,
-        wallbang=False,
-        through_smoke=False,
-        attacker_blind=False,
-        noscope=False,
-        in_air=False,
-        distance=None,
-    )
+    return replace(chart_input.kill(person("Ann"), person(victim)), seq=seq)
 
 
 def assist(seq: int, victim: str, player: str = "Cid", *, flash: bool = False) -> AssistItem:

@@ -13,11 +13,10 @@ from matchpod.console.match_view import PARTS, connect_line
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
-from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.attention import Situation, attention_of
 from matchpod.core.views.progress import PublicPhase, RosterPlayer
 from matchpod.service.reading.match_head import created_view
-from matchpod.storage.servers import ServerSummary
+from tests.server_rows import server_row
 
 
 def test_roster_says_which_side_each_team_plays_on() -> None:
@@ -63,17 +62,5 @@ def test_attention_is_announced_without_the_counters_that_run() -> None:
     ],
 )
 def test_connect_line_is_what_the_api_gives(connect: str | None, ip: str | None, shown: str | None) -> None:
-    row = ServerSummary(
-        id="srv",
-        game_id="game",
-        org_id="org",
-        region="eu",
-        phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING,
-        ip=ip,
-        port=27015,
-        created_at_ms=1,
-        running_at_ms=2,
-        settings=b"",
-    )
+    row = server_row(ip=ip, port=27015, running_at_ms=2)
     assert connect_line(replace(created_view(row, rcon_password=None), connect=connect)) == shown

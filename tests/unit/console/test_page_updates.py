@@ -69,14 +69,6 @@ async def next_data(viewer: Viewer) -> list[str]:
             return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
 
 
-async def test_page_shows_the_subject_and_its_viewer_gets_only_what_follows(broadcasts: Broadcasts) -> None:
-    subject = Counter()
-    broadcast = await find(broadcasts, subject)
-    viewer = broadcasts.view("org", {broadcast: broadcast.position})
-    subject.number = 1
-    assert await next_data(viewer) == ["changed to 1"]
-
-
 async def test_all_viewers_get_what_was_rendered_once(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
@@ -198,13 +190,6 @@ async def test_closing_ends_all_streams_and_admits_no_new_ones(broadcasts: Broad
     assert await viewer.next(5) is None
     with pytest.raises(UnavailableError):
         broadcasts.view("org", {broadcast: ""})
-
-
-@paced(beat_s=0.05)
-async def test_time_is_sent_at_the_beginning_and_regularly(broadcasts: Broadcasts) -> None:
-    broadcast = await find(broadcasts, Counter())
-    viewer = broadcasts.view("org", {broadcast: broadcast.position})
-    assert [await viewer.next(5) for _ in range(3)] == [b"event: time\ndata: 1234\n\n"] * 3
 
 
 @paced(beat_s=0.1)

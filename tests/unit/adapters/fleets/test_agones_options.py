@@ -18,12 +18,13 @@ from matchpod.adapters.fleets.agones_options import (
 SECRET = b"sixteen bytes or more"
 
 
+def options(**changes: object) -> AgonesOptions:
+    return AgonesOptions(**{"fleet": "cs2", "region": "eu", "owner": "mp-1", "read_secret": lambda: SECRET, **changes})  # type: ignore[arg-type]
+
+
 def test_servers_are_selected_by_the_label_of_the_fleet_unless_labels_are_given() -> None:
-    assert AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET).server_labels == {
-        FLEET_LABEL: "cs2"
-    }
-    options = AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET, selector={"tier": "a"})
-    assert options.server_labels == {"tier": "a"}
+    assert options().server_labels == {FLEET_LABEL: "cs2"}
+    assert options(selector={"tier": "a"}).server_labels == {"tier": "a"}
 
 
 def test_label_values() -> None:
@@ -43,7 +44,7 @@ def test_names_of_objects(name: str, is_valid: bool) -> None:
 @pytest.mark.parametrize("changes", [{"fleet": "CS 2"}, {"region": "eu west"}, {"owner": ""}])
 def test_option_that_kubernetes_would_reject_is_rejected(changes: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="not a valid"):
-        AgonesOptions(**{"fleet": "cs2", "region": "eu", "owner": "mp-1", "read_secret": lambda: SECRET, **changes})  # type: ignore[arg-type]
+        options(**changes)
 
 
 def test_secret_is_read_without_white_space_around_it(tmp_path: Path) -> None:
@@ -79,7 +80,4 @@ def test_previous_secret_that_cannot_be_used_is_reported(tmp_path: Path) -> None
     ("previous", "secrets"), [(None, (SECRET,)), (b"another secret", (SECRET, b"another secret")), (SECRET, (SECRET,))]
 )
 def test_previous_secret_follows_the_current_one(previous: bytes | None, secrets: tuple[bytes, ...]) -> None:
-    options = AgonesOptions(
-        fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET, read_previous_secret=lambda: previous
-    )
-    assert options.read_secrets() == secrets
+    assert options(read_previous_secret=lambda: previous).read_secrets() == secrets

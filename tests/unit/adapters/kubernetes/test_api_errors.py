@@ -66,14 +66,6 @@ def test_plain_text_is_the_message(body: bytes, message: str) -> None:
     assert str(error) == f"{message} (HTTP 503)"
 
 
-def test_unknown_path_is_told_apart_from_a_missing_object() -> None:
-    unknown, missing = error_of(404, b"404 page not found\n"), error_of(404, STATUS)
-    assert isinstance(unknown, ApiNotFoundError)
-    assert unknown.is_missing_api
-    assert isinstance(missing, ApiNotFoundError)
-    assert not missing.is_missing_api
-
-
 def test_error_event_of_a_watch_has_its_own_code() -> None:
     gone = b'{"kind":"Status","message":"too old resource version: 1 (9)","reason":"Expired","code":410}'
     assert isinstance(error_of_event(gone), ApiGoneError)

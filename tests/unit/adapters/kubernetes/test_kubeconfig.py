@@ -96,27 +96,17 @@ def test_plain_command_name_is_found_in_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "context", "message"),
     [
-        ({"current_context": ""}, "it has no current context: name one"),
-        ({"cluster": {"server": ""}}, "cluster c-eu has no URL of a server"),
+        ({"current_context": ""}, None, "it has no current context: name one"),
+        ({"cluster": {"server": ""}}, None, "cluster c-eu has no URL of a server"),
+        ({}, "us", "it has no context 'us'; its contexts: eu, no-cluster, no-user, plain"),
+        ({}, "no-cluster", "context no-cluster needs the cluster 'c-us', which is not there"),
+        ({}, "no-user", "context no-user needs the user 'u-us', which is not there"),
     ],
 )
-def test_missing_value_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ClusterConfigError, match=message):
-        read_kubeconfig(write(tmp_path, **changes))
-
-
-@pytest.mark.parametrize(
-    ("context", "message"),
-    [
-        ("us", "it has no context 'us'; its contexts: eu, no-cluster, no-user, plain"),
-        ("no-cluster", "context no-cluster needs the cluster 'c-us', which is not there"),
-        ("no-user", "context no-user needs the user 'u-us', which is not there"),
-    ],
-)
-def test_missing_part_is_named(tmp_path: Path, context: str, message: str) -> None:
-    path = write(tmp_path)
+def test_missing_part_is_named(tmp_path: Path, changes: dict[str, Any], context: str | None, message: str) -> None:
+    path = write(tmp_path, **changes)
     with pytest.raises(ClusterConfigError) as failed:
         read_kubeconfig(path, context)
     assert str(failed.value) == f"The kubeconfig {path} cannot be used: {message}"

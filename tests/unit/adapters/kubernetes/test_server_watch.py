@@ -7,18 +7,12 @@ import pytest
 from matchpod.adapters.kubernetes.server_watch import MAX_PAUSE_S, REJECTED_PAUSE_S, pause_s, went_back
 
 
-def test_watch_that_ended_as_planned_is_opened_again_at_once() -> None:
-    assert pause_s(0, 0.5) == 0.0
-
-
-def test_pause_doubles_up_to_a_limit() -> None:
+def test_pause_doubles_up_to_a_limit_and_jitter_takes_up_to_half_of_it() -> None:
+    assert pause_s(0, 0.5) == 0.0, "the watch ended as planned"
     pauses = [pause_s(failures, 1.0) for failures in range(1, 6)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, MAX_PAUSE_S, MAX_PAUSE_S])
     assert pause_s(10_000, 1.0) == MAX_PAUSE_S
     assert pause_s(10_000, 1.0, REJECTED_PAUSE_S) == REJECTED_PAUSE_S
-
-
-def test_jitter_takes_up_to_half_of_the_pause() -> None:
     assert pause_s(3, 0.0) == pytest.approx(0.4)
 
 

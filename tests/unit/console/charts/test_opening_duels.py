@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from matchpod.console.charts.opening_duels import opening_duels
-from tests.unit.console.charts.chart_input import (
-    ANN,
-    BEN,
-    CID,
-    check,
-    make_player,
-    make_round,
-    texts,
-)
+from tests.unit.console.charts.chart_input import ANN, BEN, CID, check, make_player, make_round, texts
 
 
 def test_fights_are_counted_for_both_players() -> None:

@@ -7,14 +7,7 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Team
 from matchpod.console.charts.parts import MAX_ROUNDS
 from matchpod.console.charts.round_strip import REASONS, round_strip
-from tests.unit.console.charts.chart_input import (
-    check,
-    make_map,
-    make_round,
-    make_team,
-    open_round,
-    texts,
-)
+from tests.unit.console.charts.chart_input import check, make_map, make_round, make_team, open_round, texts
 
 CELLS = ".//tbody/tr[{}]/td"
 
@@ -48,10 +41,7 @@ def test_rounds_are_links_which_the_tab_key_reaches_once_per_round() -> None:
     links = tree.findall(".//a")
     assert {link.get("href") for link in links} == {f"?map=2&round={number}#feed-title" for number in (1, 2, 3)}
     assert sum(link.get("tabindex") is None for link in links) == 3
-
-
-def test_strip_of_an_overlay_has_no_links() -> None:
-    assert not check(round_strip(make_map(3), "Red", "Blue")).findall(".//a")
+    assert not check(round_strip(make_map(3), "Red", "Blue")).findall(".//a"), "as on an overlay"
 
 
 def test_current_round_is_open() -> None:
