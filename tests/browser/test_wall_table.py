@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -18,6 +20,9 @@ from tests.e2e.service.running_service import players
 __all__ = ["quiet_wall"]
 
 LINES: Final = 44
+FAILED: Final = 12
+"""More matches than the strip shows."""
+UNDO_S: Final = 10
 SCREENS: Final[Sequence[tuple[ViewportSize, int]]] = (
     ({"width": 1920, "height": 1080}, 40),
     ({"width": 1280, "height": 900}, 25),
@@ -126,7 +131,7 @@ def test_filters_are_in_the_address(pages: Pages, service: ConsoleService, event
 def test_full_screen_is_without_controls(pages: Pages, event: list[str]) -> None:
     page = open_event(pages, event, viewport=SCREENS[0][0])
     page.get_by_role("link", name="Full screen").click()
-    page.wait_for_function("document.fullscreenElement !== null")
+    expect(page.locator("html:fullscreen")).to_be_attached()
     assert page.url.endswith("/console?screen=full")
     for part in ("header", ".controls", ".foot", "#strip .claim"):
         expect(page.locator(part).first).to_be_hidden()
@@ -142,6 +147,9 @@ def test_everyone_sees_who_is_on_it_and_the_title_counts_the_others(
     pages: Pages, service: ConsoleService, event: list[str]
 ) -> None:
     page, other = open_event(pages, event), open_event(pages, event, who=MEMBER)
+    for one in (page, other):  # the region needs attention too, once its matches have waited for a minute
+        one.evaluate("localStorage.setItem('muted', JSON.stringify(['pending', 'missing']))")
+        one.reload()
     expect(page).to_have_title("(1) Live · Matchpod")
     expect(other.locator("#strip .claim").first).to_be_hidden()
     page.locator("#strip .claim > summary").first.click()
@@ -155,3 +163,43 @@ def test_everyone_sees_who_is_on_it_and_the_title_counts_the_others(
     page.get_by_role("button", name="Release it").click()
     expect(other).to_have_title("(1) Live · Matchpod")
     service.post_log(event[0], *lines_of_chat("thank you"))
+
+
+def test_escape_and_the_way_back_end_the_full_screen(pages: Pages, event: list[str]) -> None:
+    page = open_event(pages, event, "/console?screen=full")
+    expect(page.locator("header")).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(page.locator("header")).to_be_visible()
+    assert page.url.endswith("/console")
+    page.evaluate("Element.prototype.requestFullscreen = undefined")  # as on some phones
+    page.get_by_role("link", name="Full screen").click()
+    expect(page.locator("header")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("header")).to_be_visible()
+    assert page.url.endswith("/console")
+
+
+def test_undo_is_there_for_ten_seconds(pages: Pages, service: ConsoleService, event: list[str]) -> None:
+    service.fail(event[-1])
+    page = open_event(pages, event)
+    page.locator(f"#strip-{event[-1]}").get_by_role("button", name="Acknowledge").click()
+    undo = page.get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    begin_s = time.monotonic()
+    expect(undo).to_have_count(0, timeout=15_000)
+    assert time.monotonic() - begin_s > UNDO_S - 5
+    expect(page.locator(f"#card-{event[-1]}")).to_have_count(0)
+
+
+def test_full_strip_leaves_room_for_the_matches(pages: Pages, service: ConsoleService, event: list[str]) -> None:
+    for server_id in event[-FAILED:]:
+        service.fail(server_id)
+    page = open_event(pages, event)
+    expect(page.locator("#strip")).to_contain_text(f"Acknowledge all {FAILED}")
+    expect(page.locator("#strip > li[id]")).to_have_count(8)
+    for size, lines in SCREENS:
+        page.set_viewport_size(size)
+        assert page.evaluate(_WHOLE) >= lines, size
+    page.locator("#strip").get_by_role("link", name=re.compile(r"and \d+ more")).click()
+    expect(page.locator("#cards > .failed:visible")).to_have_count(FAILED)
+    expect(page.locator("#cards > [data-text]:not([data-urgent]):visible")).to_have_count(0)

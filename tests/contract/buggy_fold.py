@@ -37,7 +37,6 @@ class BuggyKills:
 
 
 def break_kills(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> BuggyKills:
-    """Put the bug into the table of handlers."""
     bug = BuggyKills(set(numbers))
     monkeypatch.setitem(interpreter._COMBAT, player_lines.Killed, bug)
     return bug

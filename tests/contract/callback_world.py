@@ -70,8 +70,6 @@ class Receivers:
 
 
 class FlakyDatabase(databases.DelegatingDatabase):
-    """A database that can be made unavailable."""
-
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.is_unavailable = False
@@ -92,8 +90,6 @@ class FlakyDatabase(databases.DelegatingDatabase):
 
 
 class World:
-    """A database with callbacks, and their receivers."""
-
     def __init__(self, db: Database) -> None:
         self.db = db
         self.clock = ManualClock(BEGAN_MS)

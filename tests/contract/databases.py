@@ -159,7 +159,6 @@ class HookedDatabase(DelegatingDatabase):
         return rows
 
     def check(self) -> None:
-        """Raise `error`, if it is set."""
         if self.error is not None:
             self.failures += 1
             raise self.error
@@ -189,7 +188,6 @@ class Harness:
 
     @asynccontextmanager
     async def open_migrated(self) -> AsyncIterator[Database]:
-        """Migrate the database and open it."""
         is_migrated = bool(self._used)
         if self._used:
             self.location = self._used.pop()
@@ -237,7 +235,6 @@ async def _empty(db: Database) -> bool:
 
 @cache
 def _table_names() -> set[str]:
-    """Return the tables of the schema, except those of its version."""
     created = re.findall(r"CREATE TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS)))
     return set(created) - set(re.findall(r"DROP TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS))))
 
@@ -284,7 +281,6 @@ def create_harness(request: pytest.FixtureRequest, tmp_path: Path, used: list[st
 
 
 def create_postgres_schema(request: pytest.FixtureRequest) -> str:
-    """Create an empty schema and return its URL."""
     schema = f"test_{uuid.uuid4().hex}"
     _execute(_server(request), f"CREATE SCHEMA {schema}")
     return f"{_server(request)}&search_path={schema}"

@@ -26,10 +26,7 @@ SERVERS = 30
 """More than there are matches at a time: the first port may be that of the service."""
 
 PLAYERS = [str(76561198000000001 + number) for number in range(4)]
-TEAMS = {
-    "team1": {"name": "Reds", "players": PLAYERS[:2]},
-    "team2": {"name": "Blues", "players": PLAYERS[2:]},
-}
+TEAMS = {"team1": {"name": "Reds", "players": PLAYERS[:2]}, "team2": {"name": "Blues", "players": PLAYERS[2:]}}
 COMPETITIVE = {"matchType": "competitive", "map": "de_mirage", "maxRounds": 4, "freezeTime": 5, "teams": TEAMS}
 SERIES = {**COMPETITIVE, "seriesFormat": "bo3", "maps": ["de_mirage", "de_nuke", "de_inferno"]}
 DEATHMATCH = {"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 1, "players": PLAYERS}
@@ -66,7 +63,6 @@ def _unpacked() -> bytes:
 
 
 def unpack(path: Path) -> None:
-    """Unpack the stored database to this path."""
     path.write_bytes(_unpacked())
 
 
@@ -123,7 +119,6 @@ def _report_cheater(service: Any) -> bool:
 
 
 def _copy(data: Path, target: Path) -> None:
-    """Copy the database of a running service, compressed."""
     with tempfile.TemporaryDirectory() as folder, closing(sqlite3.connect(data / "matchpod.sqlite3")) as connection:
         copied = Path(folder) / "copy.sqlite"
         connection.execute("VACUUM INTO ?", (str(copied),))

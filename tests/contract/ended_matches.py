@@ -35,7 +35,6 @@ async def store_match(
     name: str = "srv_1",
     *,
     entries: int | None = None,
-    has_history: bool = True,
     phase: ServerPhase = ServerPhase.RELEASED,
     **fields: object,
 ) -> ServerRow:
@@ -43,7 +42,7 @@ async def store_match(
     match = recorded()
     row = row_of(match.settings, id=name, game_id=game_id(name), **stored_tokens(f"l {name}", f"r {name}"))
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)
-    statements = insert_counted(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
+    statements = insert_counted(initial_history(row, match.settings, SERVER_NAME))
     await servers.create(db, row, idempotency=None, also=statements)
     await store(db, match.entries[:entries], name)
     if phase is row.phase:
@@ -53,8 +52,7 @@ async def store_match(
     result = _result() if is_finished else None
     await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"cb_{name}"))
     row = await server_row(db, name)
-    if has_history:
-        await finalize_match(db, row, ENDED_MS)
+    await finalize_match(db, row, ENDED_MS)
     if phase is ServerPhase.RELEASED:
         await db.write([servers.mark_released(name, row.fence)])
     return await server_row(db, name)
@@ -77,7 +75,6 @@ async def finalize_match(db: Database, row: ServerRow, now_ms: int) -> None:
 
 
 async def store(db: Database, entries: Sequence[RawEntry], server_id: str = "srv_1") -> None:
-    """Append entries to the log of a match."""
     statements: list[Statement] = []
     for entry in entries:
         statements += raw_log.append(

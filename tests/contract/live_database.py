@@ -59,7 +59,6 @@ HAS_PROGRESSED: dict[str, Callable[[Match], bool]] = {
 
 
 def unpack(folder: Path) -> Path:
-    """Unpack the stored database into a folder; return its path."""
     path = folder / "live.sqlite"
     path.write_bytes(lzma.decompress((FOLDER / DATABASE).read_bytes()))
     return path

@@ -68,7 +68,6 @@ async def create_server(
 
 
 def insert_counted(new: MatchHistory) -> list[Statement]:
-    """Insert the rows of a match and count them."""
     return [*history.insert(new), history_counts.add(new.maps[0].server_id)]
 
 
@@ -76,7 +75,6 @@ CountedKey = tuple[str, str, str, str, int]
 
 
 async def stored_counts(db: Database) -> dict[CountedKey, int]:
-    """The stored counts that are not zero."""
     rows = await db.read("SELECT org_id, kind, status, map_name, day, count FROM history_counts WHERE count <> 0")
     found = msgspec.convert(rows, list[tuple[str, str, str, str, int, int]])
     return {(org_id, kind, status, name, day): count for org_id, kind, status, name, day, count in found}

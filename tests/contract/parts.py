@@ -124,7 +124,6 @@ class Parts:
         return row
 
     async def stored(self, server_id: str = "srv_1") -> list[RawEntry]:
-        """The entries of a match."""
         return await raw_log.read_after(self.db, server_id, 0, limit=10_000)
 
     async def count(self, table: str) -> Value:

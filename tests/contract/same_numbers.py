@@ -121,7 +121,6 @@ def check_series(item: Json, detail: Json, maps: list[Json]) -> None:
 
 
 def check_series_result(detail: Json, result: Json) -> None:
-    """The series agrees with the result."""
     assert (detail["format"], detail["gameMode"]) == (result["format"], result["gameMode"])
     for team in ("team1", "team2"):
         entry = result[team]
@@ -133,7 +132,6 @@ def check_series_result(detail: Json, result: Json) -> None:
 
 
 def check_map_result(detail: Json, result: Json) -> None:
-    """The map agrees with its entry in the result."""
     if result["gameMode"] == "deathmatch":
         entry, winner, name = result, None, result["map"]
         score = (detail["team1Score"], detail["team2Score"])

@@ -63,11 +63,9 @@ class SimulatedCluster(SimulatedRegion):
         self.changed()
 
     async def delete(self, server_id: str) -> None:
-        """Delete a server, as when its node is drained."""
         await self.running.pop(server_id).close()
         self._gone.setdefault(server_id, asyncio.Event()).set()
 
     def changed(self) -> None:
-        """Report a change to all processes."""
         for on_change in self._on_change:
             on_change()

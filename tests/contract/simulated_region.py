@@ -34,8 +34,6 @@ OPERATOR_PASSWORD = "the operator's"
 
 
 class SimulatedServer:
-    """A simulated machine and its environment."""
-
     def __init__(self, region: SimulatedRegion, order: ServerOrder, *, start_ms: int, number: int) -> None:
         options = ServerOptions(
             map=order.map_name,
@@ -189,8 +187,6 @@ async def _take(ingest: Ingest, token: str, headers: RawHeaders, body: bytes) ->
 
 
 class SimulatedConsole:
-    """The console of a simulated server."""
-
     def __init__(self, server: SimulatedServer) -> None:
         self._server = server
 
@@ -211,8 +207,6 @@ class SimulatedConsole:
 
 
 class SimulatedRegion(FixedSlots):
-    """A fleet and the consoles of its servers."""
-
     def __init__(self, slots: Sequence[str] | None = ("a", "b", "c"), *, start_ms: int) -> None:
         self._slots = slots
         self._start_ms = start_ms

@@ -49,7 +49,6 @@ class SimulatorProcess:
         return f"127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """Kill the process, even if it is frozen or has ended."""
         self.process.kill()
         self.process.wait(TIMEOUT_S)
         self._output.close()
@@ -69,7 +68,6 @@ class SimulatorProcess:
 
 
 def free_ports(number: int) -> tuple[int, ...]:
-    """Ports that are not in use."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = tuple(one.getsockname()[1] for one in sockets)
     for one in sockets:

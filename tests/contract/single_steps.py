@@ -126,7 +126,6 @@ class SingleStep(msgspec.Struct, dict=True):
         self.clock.at_ms += ms
 
     def each_probe(self, ms: int) -> None:
-        """Let this time pass with each probe."""
         self.fleet.on_probe = lambda: self.pass_time(ms)
 
     async def line_is_asked(self, command: str, times: int) -> None:
@@ -148,7 +147,6 @@ class SingleStep(msgspec.Struct, dict=True):
         )
 
     async def append_entry(self, kind: EntryKind, body: bytes) -> None:
-        """Store an entry of the service, and apply it."""
         new = NewEntry(kind=kind, received_ms=self.clock.now_ms(), body=body)
         numbers, *_ = await self.deps.db.write(statements_of(self.lease.row.id, new))
         self.fold.apply(stored_entry(self.lease.row.id, msgspec.convert(numbers[0][0], int), new))
@@ -165,7 +163,6 @@ class SingleStep(msgspec.Struct, dict=True):
         )
 
     async def probe_to_end(self, probe: LivenessProbe | None = None) -> None:
-        """Probe until the server is lost or at fault."""
         async with asyncio.timeout(STEP_S):
             await (probe or self.probe()).run()
 

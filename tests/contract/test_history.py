@@ -58,7 +58,6 @@ def map_of(row: ServerRow, number: int = 1) -> str:
 
 
 def folded(row: ServerRow, entries: int | None = None) -> Fold:
-    """The recorded series after this many entries."""
     fold = Fold.begin(row, 1.0)
     for entry in recorded().entries[:entries]:
         fold.apply(entry)
@@ -133,7 +132,6 @@ async def test_lists_contain_nothing_of_another_organization(world: HistoryReade
 def reads(
     principal: Principal, series: str, of_map: str, server: str
 ) -> list[Callable[[HistoryReader], Awaitable[object]]]:
-    """All reads of something with an id."""
     return [
         lambda world: world.history.series(principal, series),
         lambda world: world.history.server_series(principal, server, ListQuery()),
@@ -172,11 +170,7 @@ async def test_own_maps_are_found_by_server_id_and_by_map_id(world: HistoryReade
 async def test_requests_fail_as_unavailable_during_a_database_outage(world: HistoryReader) -> None:
     unavailable = HookedDatabase(world.db)
     unavailable.error = DatabaseUnavailableError("unavailable")
-    for read in (
-        *reads(READER, UNKNOWN_UUID, UNKNOWN_UUID, "srv_1"),
-        HistoryReader.series_list,
-        HistoryReader.maps,
-    ):
+    for read in (*reads(READER, UNKNOWN_UUID, UNKNOWN_UUID, "srv_1"), HistoryReader.series_list, HistoryReader.maps):
         with pytest.raises(UnavailableError):
             await read(HistoryReader(unavailable))
 

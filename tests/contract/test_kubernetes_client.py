@@ -61,7 +61,6 @@ class Authority:
         self.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, host: str = "127.0.0.1") -> tuple[Path, Path]:
-        """Issue a certificate, and return the paths of the certificate and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         address: x509.GeneralName
         try:

@@ -21,9 +21,6 @@ harness = databases.sqlite_harness
 NO_PAUSES = Intervals(watch_s=3_600.0, probe_s=0.01, quiet_ms=0, log_gap_ms=0)
 """The server is probed all the time, and nothing but a test compares the matches with the database."""
 
-ALL_STEPS = 60.0
-"""Time limit of a test's own waits: far longer than they take on a busy machine."""
-
 
 def before_answer_to(process: Process, text: str, action: Callable[[], Coroutine[None, None, None]]) -> list[str]:
     """Run an action in another task once a write with this text is committed, before it is answered."""

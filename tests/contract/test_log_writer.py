@@ -53,8 +53,6 @@ class CountingDatabase(HookedDatabase):
 
 
 class Told:
-    """What the senders were told."""
-
     def __init__(self) -> None:
         self.results: list[int | DatabaseError] = []
         self.is_complete = asyncio.Event()
@@ -313,7 +311,6 @@ class HeldWorld:
         self.writer = LogWriter(db, self.matches, FoldTurns(), distance_of=lambda _: 3_600.0)
 
     async def post(self, body: bytes) -> None:
-        """Append a post, and wait until it is committed."""
         self.writer.add("srv_1", post(body), self._answered, may_hold=True)
         await self.writer.flush("srv_1")
 

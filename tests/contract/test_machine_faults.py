@@ -21,7 +21,6 @@ harness = databases.sqlite_harness
 
 
 def no_space() -> FleetError:
-    """The error of a fleet whose disk is full."""
     error = FleetError("the server cannot be started: [Errno 28] No space left on device")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     return error

@@ -54,17 +54,6 @@ async def test_match_resumed_by_another_process_repeats_and_loses_no_event(db: D
     await check_course(db)
 
 
-async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Database, world: World) -> None:
-    await world.live_match()
-    await world.cancel()
-    await world.outcome()
-    types = [event["type"] for event in await events_of(db)]
-    assert types[:2] == ["server_running", "map_live"]
-    assert types.count("match_ended") == 1
-    *_, last = await events_of(db)
-    assert (last["type"], last["outcome"], last["reason"]) == ("match_ended", "match_canceled", "canceled_by_user")
-
-
 async def test_match_whose_server_never_starts_only_ends(db: Database, world: World) -> None:
     world.start()
     await world.create(region="unknown")

@@ -12,7 +12,6 @@ import pytest
 from matchpod.ports import Database, Statement
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
-from matchpod.service.streams import organization_event_lines as events
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_streams import OrganizationReader
 from matchpod.service.streams.readers import PollPace
@@ -44,7 +43,6 @@ def process(db: Database) -> Streams:
 
 
 async def frames(reader: OrganizationReader) -> list[tuple[int, dict[str, Any]]]:
-    """The next events with their ids."""
     got = await reader.next(TIMEOUT_S)
     assert got, "timeout"
     found = []
@@ -57,7 +55,6 @@ async def frames(reader: OrganizationReader) -> list[tuple[int, dict[str, Any]]]
 
 
 async def read_until(reader: OrganizationReader, last: int) -> list[int]:
-    """The ids up to this one."""
     ids: list[int] = []
     while not ids or ids[-1] < last:
         ids += [seq for seq, _ in await frames(reader)]
@@ -141,18 +138,6 @@ async def test_reader_with_a_position_above_all_events_is_told_the_newest(db: Da
     reader.close()
 
 
-async def test_reader_resumes_from_any_position(db: Database) -> None:
-    await append(db, 7)
-    streams = process(db)
-    for after in range(7):
-        reader = await streams.organizations.open(ORG, after)
-        assert await read_until(reader, 7) == list(range(after + 1, 8))
-        reader.close()
-    reader = await streams.organizations.open(ORG, 7)
-    assert await reader.next(0.01) == b""
-    reader.close()
-
-
 @databases.on_both
 async def test_reader_sees_no_event_of_another_organization(db: Database) -> None:
     streams = process(db)
@@ -167,16 +152,6 @@ async def test_reader_sees_no_event_of_another_organization(db: Database) -> Non
     assert await read_until(reader, 1) == [1]
     for one in (reader, other):
         one.close()
-
-
-@databases.on_both
-async def test_reader_gets_events_that_another_process_stores(replicas: databases.Replicas) -> None:
-    reader = await process(replicas[1]).organizations.open(ORG, None)
-    assert await frames(reader) == [(0, {"type": "position"})]
-    for seq in (1, 2, 3):
-        await append(replicas[0])
-        assert await frames(reader) == [(seq, {"type": "score_changed", "number": seq})]
-    reader.close()
 
 
 @databases.on_both
@@ -212,7 +187,6 @@ def other_events(count: int) -> list[Statement]:
 
 
 async def read_others(reader: OrganizationReader, last: int) -> list[tuple[int, str]]:
-    """The ids and types of events up to this one."""
     found: list[tuple[int, str]] = []
     while not found or found[-1] != (last, "map_live"):
         found += [(seq, item["type"]) for seq, item in await frames(reader)]
@@ -349,7 +323,3 @@ async def test_events_before_the_newest_that_were_deleted_are_not_taken_for_lost
         streams.organizations.wake()
         assert await frames(reader) == [(seq, {"type": "score_changed", "number": seq})]
     reader.close()
-
-
-def test_gap_is_valid_json() -> None:
-    assert json.loads(events.gap(3, 9)) == {"type": "gap", "firstId": 3, "lastId": 9}

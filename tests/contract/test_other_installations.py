@@ -81,17 +81,6 @@ async def test_moved_data_folder_goes_on_with_its_servers(folder: Path, tmp_path
     assert await moved.servers() == []
 
 
-async def test_second_installation_on_the_same_ports_starts_no_server_there(folder: Path, tmp_path: Path) -> None:
-    fleet = process_fleet(folder, owner=OURS)
-    await fleet.allocate(order(fleet))
-    second = process_fleet(tmp_path / "second", tuple(map(int, fleet.slots)), owner=THEIRS)
-    with pytest.raises(FleetError, match="in use by another program"):
-        await second.allocate(order(second, "srv_2"))
-    assert await second.servers() == []
-    assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.ALIVE
-    await fleet.release("srv_1", fleet.slots[0])
-
-
 # --- static servers ---------------------------------------------------------------------------------------------------
 
 

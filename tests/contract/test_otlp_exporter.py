@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from matchpod.adapters.otlp_exporter import (
-    MAX_WAITING,
-    OtlpExporter,
-    OtlpOptions,
-    ignored_variables,
-    read_options,
-)
+from matchpod.adapters.otlp_exporter import MAX_WAITING, OtlpExporter, OtlpOptions, ignored_variables, read_options
 from matchpod.app.measurement import compose_spans
 from matchpod.ports import Span, SpanKind
 from matchpod.service.telemetry.metrics import Metrics
@@ -154,7 +148,6 @@ class Login(Accepting):
 
 @contextmanager
 def serving(handler: type[Accepting], tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """Serve requests in a thread; yield the port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

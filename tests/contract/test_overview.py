@@ -39,8 +39,6 @@ RUNNING = {"phase": ServerPhase.RUNNING, "status": ServerStatus.RUNNING}
 
 
 class World:
-    """Matches in a database, and the clock."""
-
     def __init__(self, db: Database) -> None:
         self.db = db
         self.live = LocalMatches()

@@ -274,7 +274,6 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 
 def rows_read(plan: Plan) -> int:
-    """Return the number of rows and index entries that were read."""
     return sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes(plan)
@@ -325,8 +324,6 @@ CostOf = Callable[[Callable[[Database], Awaitable[object]]], Awaitable[QueryCost
 
 @pytest.fixture
 def cost_of(harness: Harness, db: Database) -> CostOf:
-    """Provide a function that runs a call and returns what its queries cost."""
-
     async def measure(call: Callable[[Database], Awaitable[object]]) -> QueryCost:
         recording = RecordingDatabase(db)
         await call(recording)

@@ -45,5 +45,6 @@ async def test_loser_of_a_race_for_a_key_gets_the_last_allowed_match_of_the_winn
 
     late = Callers(databases.HookedDatabase(db, before_write=databases.once(create_first)), max_live_matches=1)
     assert await late.create("once") == won[0]
+    assert late.notified == []
     with pytest.raises(RateLimitError):
         await late.create("twice")

@@ -16,7 +16,6 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
 from matchpod.service.history.rows import history_of, initial_history
-from matchpod.service.match_log.entries import EntryKind, mark
 from matchpod.service.match_log.fold import Fold
 from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.servers import ServerRow
@@ -88,7 +87,6 @@ class Race:
         await finalize_match(self.db, await server_row(self.db, self.row.id), self.now_ms)
 
     async def check(self, status: MapStatus) -> None:
-        """Everything that a caller can see says the same."""
         kind = MATCH_OVER if status is MapStatus.FINISHED else MATCH_CANCELED
         outcome, callback = (
             await outbox.outcome_of(self.db, self.row.id),
@@ -153,22 +151,6 @@ async def test_natural_end_that_is_recorded_first_wins(db: Database, settings: G
     await race.check(MapStatus.FINISHED)
     await race.release()
     await race.check(MapStatus.FINISHED)
-
-
-async def test_timeout_that_ends_a_match_after_its_cancellation_changes_nothing(db: Database) -> None:
-    """Its entry is stored, but the caller's cancellation was recorded before the runner recorded the end."""
-    race = Race(db, DEATHMATCH)
-    await race.create()
-    await race.store(0, last_entry(DEATHMATCH))
-    fold = Fold.begin(race.row, SPEED)
-    for entry in race.entries[: last_entry(DEATHMATCH)]:
-        fold.apply(entry)
-    due_ms = fold.due_ms()
-    assert due_ms is not None
-    await db.write(mark(race.row.id, EntryKind.DEADLINE, due_ms + 1))
-    await race.cancel()
-    await race.release()
-    await race.check(MapStatus.CANCELLED)
 
 
 async def test_cancellation_between_the_end_of_a_match_and_its_record_wins(db: Database, world: World) -> None:

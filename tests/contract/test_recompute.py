@@ -112,10 +112,8 @@ async def test_differences_are_listed_without_writing_them(db: Database) -> None
     assert (kills.part, kills.steam_id, kills.name) == (DifferencePart.PLAYERS, right["steamId"], right["name"])
     assert (kills.field, kills.old, kills.new) == ("kills", right["kills"] - 1, right["kills"])
     assert (aces.field, aces.old) == ("extraStats.aces", 99)
-    assert (row.part, row.steam_id, row.field, row.old) == (
-        *(DifferencePart.LEADERBOARD, right["steamId"]),
-        *(None, msgspec.UNSET),
-    )
+    leaderboard = (DifferencePart.LEADERBOARD, right["steamId"], None, msgspec.UNSET)
+    assert (row.part, row.steam_id, row.field, row.old) == leaderboard
     assert await contents(db, (*TABLES, *HISTORY)) == before
 
 
@@ -303,10 +301,7 @@ async def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported
     await db.write([Statement("UPDATE maps SET player_count = 99 WHERE server_id = 'srv_3'")])
     findings = await recompute_all(db, write=True, page_servers=2)
     assert [one.server_id for one in findings] == names
-    assert [one.verdict.value for one in findings] == [
-        *("unchanged", "unchanged", "failed"),
-        *("changed", "unchanged"),
-    ]
+    assert [one.verdict.value for one in findings] == ["unchanged", "unchanged", "failed", "changed", "unchanged"]
     assert findings[2].reason is not None
     assert await stored_matches.count(db) == 5
     assert [one.message for one in caplog.records] == ["match not recomputed"]
@@ -364,7 +359,4 @@ async def test_recomputing_matches_that_were_driven_live_changes_nothing(db: Dat
     for name in ("srv_over", "srv_lost", "srv_canceled"):
         await world.outcome(name)
     async for finding in make_recompute(db, speed=SPEED_OF_WORLD).all(write=False):
-        assert (finding.server_id, finding.verdict, finding.differences) == (
-            *(finding.server_id, Verdict.UNCHANGED),
-            [],
-        )
+        assert (finding.verdict, finding.differences) == (Verdict.UNCHANGED, []), finding.server_id

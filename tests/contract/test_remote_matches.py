@@ -10,16 +10,12 @@ import pytest
 
 from cs2_protocol.log_lines import player_lines
 from matchpod.core.events import GameEvent
-from matchpod.core.match.match import MatchPhase
-from matchpod.core.match.timers import Timers
-from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.result import live_match
 from matchpod.cs2 import interpreter
 from matchpod.cs2.combat import Combat
 from matchpod.ports import Database, Row, Statement
-from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
+from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import open_match
@@ -31,15 +27,12 @@ from tests.contract import databases
 from tests.contract.databases import HookedDatabase, once
 from tests.contract.ended_matches import store
 from tests.contract.parts import Parts
-from tests.contract.world import SETTINGS
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.sqlite_harness
 
 
 class CountingDatabase(HookedDatabase):
-    """A database that counts the log entries that are read from it."""
-
     def __init__(self, db: Database) -> None:
         super().__init__(db, after_read=self._count)
         self.entries_read = 0
@@ -96,31 +89,29 @@ def middle() -> int:
 
 
 async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
-    plain = db
-    row = await create_match(plain)
-    db = CountingDatabase(plain)
-    remote = remote_matches(db)
+    row = await create_match(db)
+    counting = CountingDatabase(db)
+    remote = remote_matches(counting)
     await store(db, recorded().entries[:20])
     first = await remote.state(row)
-    assert db.entries_read == 20
-    before = db.reads
+    assert counting.entries_read == 20
+    before = counting.reads
     assert await remote.state(row) is first
-    assert db.entries_read == 20 + 1, "the last one, which must still be there"
+    assert counting.entries_read == 20 + 1, "the last one, which must still be there"
     await store(db, recorded().entries[20:23])
     await remote.state(row)
-    assert db.entries_read == 20 + 1 + 4
-    assert db.reads == before + 2
+    assert counting.entries_read == 20 + 1 + 4
+    assert counting.reads == before + 2
 
 
 async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
-    plain = db
-    row = await create_match(plain)
+    row = await create_match(db)
     entries = recorded().entries
     await save_snapshot(db, row)
-    db = CountingDatabase(plain)
+    counting = CountingDatabase(db)
     await store(db, entries)
-    assert await remote_matches(db).state(row) == expected_state(entries)
-    assert db.entries_read == len(entries) - middle() + 1
+    assert await remote_matches(counting).state(row) == expected_state(entries)
+    assert counting.entries_read == len(entries) - middle() + 1
 
 
 async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
@@ -155,51 +146,19 @@ async def test_concurrent_reads_apply_each_entry_once(db: Database) -> None:
 
 
 async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database) -> None:
-    plain = db
-    db = CountingDatabase(plain)
+    counting = CountingDatabase(db)
     first = row_of(recorded().settings, id="srv_first")
     await store(db, recorded().entries[:10], first.id)
-    remote = remote_matches(db)
+    remote = remote_matches(counting)
     await remote.state(first)
     for number in range(MAX_MATCHES - 1):
         await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
     await remote.state(first)
-    assert db.entries_read == 10 + 1
+    assert counting.entries_read == 10 + 1
     for number in range(MAX_MATCHES):
         await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
     await remote.state(first)
-    assert db.entries_read == 10 + 1 + 10
-
-
-async def test_deadline_fires_where_the_runner_logged_it(db: Database) -> None:
-    row = row_of(SETTINGS)
-    await servers.create(db, row, idempotency=None)
-    late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
-    remote = remote_matches(db)
-    kinds = [(EntryKind.OBSERVED, at_ms) for at_ms in range(row.created_at_ms, late_ms, OBSERVE_MS)]
-    kinds += [(EntryKind.LOG, late_ms), (EntryKind.DEADLINE, late_ms)]
-    entries = [
-        RawEntry(server_id=row.id, seq=seq, kind=kind, received_ms=at_ms, headers=b"{}", body=b"x\n")
-        for seq, (kind, at_ms) in enumerate(kinds, 1)
-    ]
-    await store(db, entries[:-1])
-    assert (await remote.match(row)).phase is MatchPhase.WARMUP, "its runner has not logged the deadline"
-    await store(db, entries[-1:])
-    assert (await remote.match(row)).phase is MatchPhase.OVER
-
-
-async def test_ended_match_is_not_read_again(db: Database) -> None:
-    plain = db
-    row = await create_match(plain)
-    db = CountingDatabase(plain)
-    await store(db, recorded().entries)
-    ending = msgspec.structs.replace(row, phase=ServerPhase.ENDING)
-    remote = remote_matches(db)
-    first = await remote.state(ending)
-    assert (await remote.match(ending)).phase is MatchPhase.OVER
-    before = db.entries_read
-    assert await remote.state(ending) is first
-    assert db.entries_read == before + 1
+    assert counting.entries_read == 10 + 1 + 10
 
 
 async def test_cached_match_equals_its_view_and_keeps_no_timeline_items(db: Database) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import msgspec
 import pytest
 
-from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, GameServer, ServerOrder
 from matchpod.service.ingest.posts import OPEN_FOR_MS, Receipt
 from matchpod.service.ingest.tokens import IngestTokens
@@ -81,19 +80,6 @@ async def test_result_has_nothing_of_a_server_that_was_replaced(
     found = callback_fields(outcome)
     assert found == expected
     assert before > 0
-
-
-async def test_driving_process_stops_to_believe_the_tokens_of_a_replaced_server(world: World) -> None:
-    world.region = region = HeldRegion(start_ms=START_MS)
-    await world.create(scenario="no_show")
-    old = tokens_of(await world.row())
-    process = world.start()
-    await world.until(lambda: bool(world.region.orders), "the first server is ordered")
-    await send(process, old, FOREIGN[0], in_one_segment=True)
-    region.may_fail.set()
-    await world.until_phase(ServerPhase.RUNNING)
-    await world.until_driven()
-    assert not process.ingest.take_log(old.log, (), FOREIGN[1].body, lambda _: None)
 
 
 async def test_bytes_of_a_server_that_was_replaced_do_not_count_for_the_quota(db: Database, world: World) -> None:

@@ -212,7 +212,6 @@ async def test_one_of_two_players_with_the_same_name_is_kicked(db: Database) -> 
 
 
 def stored(world: World, action: ActionRequest) -> list[Statement]:
-    """The statements that store a request, as the service does."""
     now_ms = world.clock.now_ms()
     row = ActionRow(
         id=action.id,

@@ -64,14 +64,6 @@ LATE_S = 0.3
 """Longer than a server needs for its last log post, shorter than a match waits for reports."""
 
 
-class _LateReports(Between):
-    """Plugin reports are stored shortly after the log."""
-
-    async def store_report(self, token: str | None, body: bytes) -> Receipt:
-        await asyncio.sleep(LATE_S)
-        return await super().store_report(token, body)
-
-
 class _LateShots(Between):
     """Counts of shots are stored shortly after the log; with `is_last_lost`, the last one is not stored at all."""
 
@@ -130,15 +122,6 @@ async def test_last_log_post_counts_even_if_it_is_stored_while_the_loss_is_recor
     await world.create()
     outcome = await world.outcome()
     assert (outcome.kind, outcome.reason) == ("match_over", None)
-
-
-async def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_the_log(world: World) -> None:
-    _LateReports(world.start())
-    await world.create()
-    result = await world.result()
-    (played,) = result["maps"]
-    rounds = played["team1Score"] + played["team2Score"]
-    assert sum(player["mvps"] for player in result["overall"]) == rounds
 
 
 async def test_nothing_is_awaited_after_the_last_reports(world: World) -> None:

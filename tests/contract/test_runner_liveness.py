@@ -13,14 +13,7 @@ from msgspec.structs import replace
 from cs2_protocol.console_commands import LOG_LISTENERS, STATUS_JSON
 from matchpod.core.failures import Failure
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.servers.server_loss import (
-    NO_POSTS_MS,
-    QUIET_MS,
-    SILENCE_MS,
-    FleetReport,
-    LossLimits,
-    Silence,
-)
+from matchpod.core.servers.server_loss import NO_POSTS_MS, QUIET_MS, SILENCE_MS, FleetReport, LossLimits, Silence
 from matchpod.core.views.attention import attention_of
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
@@ -49,7 +42,6 @@ NO_POSTS = "its log posts do not arrive"
 
 
 def dead_line() -> FakeLine:
-    """A console that never answers."""
     return FakeLine(failures=1000)
 
 

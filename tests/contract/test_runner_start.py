@@ -87,18 +87,8 @@ async def test_server_that_does_not_start_is_replaced_and_its_posts_are_rejected
 
 
 class RejectedLogs(Between):
-    """Rejects the log of a server and stores everything else."""
-
     async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         raise UnavailableError("The database is unavailable. Retry later.")
-
-
-async def test_plugin_report_does_not_prove_that_log_posts_arrive(world: World) -> None:
-    RejectedLogs(world.start(intervals=NO_PATIENCE))
-    await world.create(scenario="no_show")
-    row = await world.until_row(lambda row: row.tries > 0, "the attempt has failed")
-    assert row.phase is ServerPhase.ALLOCATING
-    assert "no log post arrived" in (row.error or "")
 
 
 @pytest.mark.parametrize("does_load", [True, False])
@@ -177,12 +167,15 @@ async def test_static_server_is_reset_before_a_match_and_restored_after_it(world
     assert server.machine.execute("sv_gravity", "") == before
 
 
-async def test_static_server_is_restored_after_a_failed_attempt(world: World) -> None:
+async def test_attempt_without_log_posts_fails_although_reports_arrive_and_restores_its_static_server(
+    world: World,
+) -> None:
     server = world.region.use_static_server()
     before = server.machine.execute("sv_gravity", "")
     RejectedLogs(world.start(intervals=NO_PATIENCE))
     await world.create(scenario="no_show", cvars=[GRAVITY])
     row = await world.until_row(lambda row: row.slot is None and bool(world.region.releases), "the attempt has failed")
+    assert (row.phase, "no log post arrived" in (row.error or "")) == (ServerPhase.ALLOCATING, True)
     assert "sv_gravity 200" in server.commands
     assert server.machine.execute("sv_gravity", "") == before
     assert row.changed_cvars is None
@@ -208,29 +201,21 @@ NOTICED_S = 120.0
 QUICK = Intervals(probe_s=0.1, quiet_ms=1_000, log_gap_ms=0)
 
 
-async def assert_lost(world: World) -> None:
+@pytest.mark.parametrize("is_down", [False, True], ids=["during a match", "while the service is down"])
+async def test_server_that_is_restarted_is_lost(world: World, is_down: bool) -> None:
+    world.region.use_static_server()
+    process = await world.live_match("dead", intervals=QUICK, game=SETTINGS)
+    if is_down:
+        await process.kill()
+    await world.region.restart_static_server()
+    if is_down:
+        world.clock.at_ms += LEASE_MS
+        world.start("successor", intervals=QUICK)
     await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", within_s=NOTICED_S)
     outcome = await outbox.outcome_of(world.db, "srv_1")
     assert outcome is not None
     assert outcome.reason == CancelReason.SERVER_LOST
     assert world.region.releases == ["srv_1"]
-
-
-async def test_server_that_is_restarted_during_a_match_is_lost(world: World) -> None:
-    world.region.use_static_server()
-    await world.live_match(intervals=QUICK, game=SETTINGS)
-    await world.region.restart_static_server()
-    await assert_lost(world)
-
-
-async def test_server_that_is_restarted_while_the_service_is_down_is_lost(world: World) -> None:
-    world.region.use_static_server()
-    dead = await world.live_match("dead", intervals=QUICK, game=SETTINGS)
-    await dead.kill()
-    await world.region.restart_static_server()
-    world.clock.at_ms += LEASE_MS
-    world.start("successor", intervals=QUICK)
-    await assert_lost(world)
 
 
 async def test_match_goes_on_if_an_operator_ends_its_log(db: Database, world: World) -> None:

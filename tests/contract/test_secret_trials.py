@@ -19,7 +19,6 @@ from matchpod.storage import secret_trials
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following, order
-from tests.contract.agones_game_servers import SECRET
 from tests.contract.databases import Replicas
 from tests.waiting import until
 
@@ -148,17 +147,6 @@ async def test_all_processes_go_on_once_a_waiting_server_accepts_the_secret(db: 
             await until(lambda: all(fleet.fault is None for fleet in fleets))
             for number, fleet in enumerate(fleets):
                 assert await fleet.allocate(order(f"srv_fixed{number}")) is not None
-
-
-async def test_process_that_has_the_right_secret_goes_on(db: Database, tmp_path: Path) -> None:
-    async with agones_cluster(tmp_path, replicas=REPLICAS, read_s=0.05) as cluster:
-        wrong, right = create(cluster, db), create(cluster, db, SECRET)
-        async with following(wrong), following(right):
-            await orders(wrong, "a", MAX_MISMATCHES + 1)
-            assert await right.allocate(order("srv_1")) is not None
-            assert right.fault is None
-            with pytest.raises(FleetUnavailableError, match=SENTENCE):
-                await wrong.allocate(order("srv_2"))
 
 
 def create(cluster: AgonesCluster, db: Database, secret: bytes = NEW) -> AgonesFleet:

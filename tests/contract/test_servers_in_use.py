@@ -120,26 +120,6 @@ async def test_servers_in_use_are_not_asked_again_for_each_match_that_waits(db: 
         assert sorted(region_of(world).opened) == [FIRST, SECOND]
 
 
-async def test_match_that_has_waited_longest_gets_the_server_that_became_free(db: Database) -> None:
-    others = names_from(1)[:4]
-    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
-        region = region_of(world)
-        use_elsewhere(world, FIRST, SECOND)
-        world.start(intervals=OFTEN, installation=OURS, used_slots=UsedSlots(ask_again_ms=HOLD_MS))
-        for number, name in enumerate((NAME, *others)):
-            await world.create(name, scenario="no_show", created_at_ms=world.clock.now_ms() + number)
-            await world.until_phase(ServerPhase.PENDING, name)
-        region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
-        world.clock.at_ms += HOLD_MS  # all of them look again
-        await world.until(lambda: bool(region.running), "a match has a server")
-        assert [*region.running] == [NAME]
-        await world.until_phase(ServerPhase.RUNNING, NAME)
-        region.servers_at[FIRST].machine.execute(REMOVE_LOG_LISTENERS, "")
-        world.clock.at_ms += HOLD_MS
-        await world.until(lambda: len(region.running) == 2, "another match has the other server")
-        assert [*region.running] == [NAME, others[0]]
-
-
 async def test_match_fails_for_want_of_capacity_if_the_servers_stay_in_use(db: Database) -> None:
     async with open_world(db, (FIRST,), kind=StaticRegion) as world:
         use_elsewhere(world, FIRST)

@@ -39,21 +39,6 @@ async def start_servers(world: World, limits: LossLimits = LIMITS) -> SilentServ
     return silent
 
 
-async def test_matches_go_on_after_a_stall_of_their_host(world: World) -> None:
-    silent = await start_servers(world)
-    for name in NAMES:
-        world.region.running[name].is_frozen = True
-    over_ms = world.clock.now_ms() + STALL_MS
-    await world.until(lambda: world.clock.now_ms() >= over_ms, "the stall is over", step_ms=STEP_MS)
-    assert silent.count("eu") == len(NAMES)
-    assert "several fell silent together" in (silent.notice("eu") or "")
-    for name in NAMES:
-        world.region.running[name].is_frozen = False
-    await world.until(lambda: silent.count("eu") == 0, "all servers are heard again")
-    assert silent.notice("eu") is None
-    assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
-
-
 def has_posted(live: LocalMatch, since_ms: int) -> bool:
     return (live.fold.heard_ms or 0) >= since_ms
 
@@ -84,8 +69,6 @@ async def test_server_in_a_pause_is_not_lost_before_the_others_of_its_host_are_a
 
 
 class Heartbeats:
-    """Counts the heartbeats of processes."""
-
     def __init__(self, processes: Sequence[Process]) -> None:
         self._sent = [0] * len(processes)
         for number, process in enumerate(processes):

@@ -6,7 +6,6 @@ import itertools
 import random
 
 import msgspec
-import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.labels import Label
@@ -15,7 +14,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus, status_of
 from matchpod.core.views.marks import encode_marks, read_marks
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database, NothingChangedError
+from matchpod.ports import Database
 from matchpod.service.end_match import end_match
 from matchpod.storage import server_labels, servers
 from matchpod.storage.history_counts import DAY_MS
@@ -153,27 +152,3 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
             before_ms=before_ms,
         )
         assert await all_ids(db, query, 5) == expected(rows, query), query
-
-
-async def test_deep_pages_are_the_same_whether_days_are_skipped_or_not(db: Database) -> None:
-    rows = await store(db, seed=8, count=60)
-    for phase in (None, PublicPhase.ENDED):
-        query = MatchListQuery(page_size=4, phase=phase)
-        for deep_offset in (0, 8, 1_000):
-            assert await all_ids(db, query, deep_offset) == expected(rows, query)
-
-
-@pytest.mark.parametrize("fence", [None, 0])
-async def test_match_that_ended_twice_is_counted_once(db: Database, fence: int | None) -> None:
-    row = server(random.Random(1), 1)
-    await servers.create(db, row, idempotency=None)
-    outcome = Outcome(at_ms=1, reason=CancelReason.CANCELED_BY_USER)
-    await db.write(end_match(row, outcome, fence=fence, callback_id="cb_1"))
-    with pytest.raises(NothingChangedError):
-        await db.write(end_match(row, outcome, fence=fence, callback_id="cb_2"))
-    for query in (
-        MatchListQuery(),
-        MatchListQuery(phase=PublicPhase.ENDED),
-        MatchListQuery(status=ServerStatus.STOPPED),
-    ):
-        assert (await list_matches(db, ORG, query))[0] == 1

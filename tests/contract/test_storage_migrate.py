@@ -36,7 +36,6 @@ async def write_version(db: Database, version: int) -> None:
 
 @pytest.fixture
 async def empty(harness: databases.Harness) -> AsyncIterator[Database]:
-    """Provide a database without tables."""
     db = await harness.open()
     yield db
     await db.close()
@@ -144,24 +143,6 @@ def test_migrations_since_the_last_release_add_or_are_listed_as_contractions() -
 def test_contractions_remove_only_what_releases_before_the_last_one_use() -> None:
     assert all(required <= LAST_RELEASE for required in CONTRACTIONS.values())
     assert CONTRACTIONS.keys() <= set(MIGRATIONS[LAST_RELEASE:])
-
-
-@pytest.mark.parametrize(
-    ("sql", "is_addition"),
-    [
-        ("CREATE TABLE heartbeats (owner TEXT)", True),
-        ("CREATE INDEX servers_by_age ON servers (created_at_ms)", True),
-        ("ALTER TABLE servers ADD COLUMN note TEXT", True),
-        ("ALTER TABLE servers ADD COLUMN notes BIGINT NOT NULL DEFAULT 0", True),
-        ("ALTER TABLE servers ADD COLUMN notes BIGINT NOT NULL", False),
-        ("ALTER TABLE servers RENAME COLUMN id TO name", False),
-        ("CREATE UNIQUE INDEX one_slot ON servers (slot)", False),
-        ("DROP INDEX servers_by_age", False),
-        ("UPDATE servers SET region = ''", False),
-    ],
-)
-def test_what_an_addition_is(sql: str, *, is_addition: bool) -> None:
-    assert bool(ADDITIONS.match(sql)) is is_addition
 
 
 # --- rows of the first version ----------------------------------------------------------------------------------------

@@ -12,12 +12,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
-from matchpod.storage.outbox import (
-    CALLBACK_LEASE_MS,
-    REPEAT_AFTER_MS,
-    CallbackRow,
-    OutcomeRow,
-)
+from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, CallbackRow, OutcomeRow
 from matchpod.storage.servers import HANDOVER_MS, ServerRow
 from tests.contract import databases
 from tests.server_rows import server_row

@@ -168,8 +168,7 @@ async def test_page_of_a_large_log_reads_only_the_blocks_it_needs(db: Database) 
 
 
 async def test_log_whose_beginning_was_pruned_is_read_from_what_is_left(db: Database) -> None:
-    for number in range(300):
-        await append(db, "srv_1", b"%d" % number)
+    await append_group(db, [("srv_1", "log", 10, b"{}", b"%d" % number, "") for number in range(300)])
     await db.write([Statement("DELETE FROM raw_log WHERE seq <= 250 AND seq <> 20")])
     assert [one.seq for one in await read_all(db, "srv_1")] == [20, *range(251, 301)]
 

@@ -92,7 +92,6 @@ async def die_while_resuming(db: Database, server_id: str, owner: str, number: i
 
 
 async def counts(db: Database, server_id: str = "srv_1") -> dict[int, int]:
-    """What is recorded of a match, by number."""
     rows = await db.read(
         "SELECT seq, begun FROM unfinished_entries WHERE kind IS NULL AND server_id = :id", {"id": server_id}
     )

@@ -162,22 +162,6 @@ async def test_organization_without_a_server_gets_the_next_one_although_others_h
 
 
 @on_sqlite
-async def test_new_match_leaves_a_free_server_to_one_that_comes_first(db: Database, world: World) -> None:
-    world.region = SimulatedRegion(("a", "b"), start_ms=START_MS)
-    process = world.start(intervals=Intervals(free_slots_s=3_600.0))
-    await world.create("srv_1", scenario="no_show")
-    await world.until_phase(ServerPhase.RUNNING, "srv_1")
-    later_ms = world.clock.now_ms() + 3_600_000
-    row = waiting("srv_2", "org_2", world.clock.now_ms() - 1, next_at_ms=later_ms, pending_until_ms=later_ms)
-    await create(db, row)  # as if its turn had just come, and no process had acquired it yet
-    await world.create("srv_3", scenario="no_show", notified=process)
-    await world.until_phase(ServerPhase.PENDING, "srv_3")
-    await world.create("srv_4", scenario="no_show", org_id="org_3", notified=process)
-    await world.until_phase(ServerPhase.PENDING, "srv_4")
-    assert [order.server_id for order in world.region.orders] == ["srv_1"]
-
-
-@on_sqlite
 async def test_fleet_without_slots_is_asked_in_the_same_order(db: Database) -> None:
     async with open_cluster(db, 0) as world:
         world.start(intervals=Intervals(free_slots_s=3_600.0))  # so that only a report of the fleet wakes a match

@@ -31,7 +31,6 @@ def watch(world: World) -> AttentionWatch:
 
 
 async def raised(world: World) -> list[tuple[str, str]]:
-    """Return the server and the kind of all that was raised."""
     lines = await organization_events.read_after(world.db, "org_1", 0, limit=100)
     events = [event for _, line in lines if isinstance(event := read_event(line), AttentionRaisedEvent)]
     return [(event.server_id, event.attention.kind) for event in events]

@@ -48,7 +48,6 @@ def world(db: Database) -> World:
 
 
 async def happen_and_feed(world: World, *events: MatchEventBase, org_id: str = "org_1") -> None:
-    """Let these events happen, and store their deliveries."""
     await world.happen(*events, org_id=org_id)
     await world.feed().feed()
 
@@ -256,8 +255,6 @@ async def until_later(
     *,
     step_ms: int = CALLBACK_LEASE_MS,
 ) -> None:
-    """Let time pass until the delivery is in this state."""
-
     async def is_there() -> bool:
         world.clock.at_ms += step_ms
         dispatcher.wake()
@@ -537,8 +534,6 @@ async def test_events_are_added_to_a_message_that_failed_unless_its_next_attempt
 
 
 async def until_idle(world: World) -> None:
-    """Wait until no attempt is under way."""
-
     async def is_idle() -> bool:
         return not await world.db.read("SELECT 1 FROM webhook_deliveries WHERE lease_owner IS NOT NULL")
 

@@ -87,7 +87,6 @@ class World(Parts):
         await end(self.db, server(name, org_id=org_id), Outcome(at_ms=self.clock.at_ms, reason=reason))
 
     async def happen(self, *events: MatchEventBase, org_id: str = "org_1") -> None:
-        """Append events to the stream of an organization."""
         lines = [msgspec.json.encode(event) for event in events]
         await self.db.write(organization_events.append(org_id, lines, at_ms=self.clock.at_ms))
 
@@ -142,7 +141,6 @@ class World(Parts):
         return [str(body["type"]) for body in self.bodies]
 
     def are_signed(self, secrets: Sequence[str]) -> bool:
-        """True if all requests are signed with one of these secrets."""
         return all(
             verify(secrets, request.headers, request.body, now_s=self.clock.at_ms // 1000)
             for request in self.receivers.requests

@@ -101,15 +101,7 @@ class Process(Parts):
 
     db: CrashableDatabase
 
-    def __init__(
-        self,
-        db: Database,
-        region: SimulatedRegion,
-        *,
-        name: str,
-        speed: float = SPEED,
-        **given: Any,
-    ) -> None:
+    def __init__(self, db: Database, region: SimulatedRegion, *, name: str, speed: float = SPEED, **given: Any) -> None:
         """`given` are arguments and dependencies that are not as usual."""
         self.base = f"http://{name}.example"
         crashable = CrashableDatabase(db)
@@ -133,7 +125,6 @@ class Process(Parts):
         self.matches_ended += 1
 
     def has_died(self) -> bool:
-        """Return whether a write killed it."""
         return self.db.is_dead
 
     async def kill(self) -> None:
@@ -297,7 +288,6 @@ class World:
         within_s: float = TIMEOUT_S,
         step_ms: int = 0,
     ) -> ServerRow:
-        """Wait until the row of a match is as wanted; return it."""
         found: list[ServerRow] = []
 
         async def is_found() -> bool:
@@ -319,7 +309,6 @@ class World:
         return match
 
     async def until_applied(self, name: str = "srv_1") -> LocalMatch:
-        """Wait until the newest process has applied all entries of the match."""
         live = await self.until_driven(name)
 
         async def is_applied() -> bool:
@@ -334,8 +323,6 @@ class World:
         assert await self.processes[-1].ingest.store_log(token, (), body) is Receipt.STORED
 
     async def until_live(self, name: str = "srv_1") -> None:
-        """Wait until a round of the match is decided."""
-
         def has_score() -> bool:
             matches = [process.live.get(name) for process in self.processes]
             views = [json.loads(match.state().match) for match in matches if match is not None]
@@ -356,12 +343,10 @@ class World:
         return outcome if callback is None else msgspec.structs.replace(outcome, callback_body=callback.body)
 
     async def result(self, name: str = "srv_1") -> dict[str, Any]:
-        """Wait until the server is released; return the result of its match that the callback contains."""
         result: dict[str, Any] = json.loads((await self.outcome(name)).callback_body)["result"]
         return result
 
     async def replace(self, dead: Process, name: str = "successor", **changed: object) -> Process:
-        """Kill a process, let its leases expire, and start another one."""
         await dead.kill()
         self.clock.at_ms += LEASE_MS
         return self.start(name, **changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import MatchType
 from matchpod.service.reading.match_details import MatchDetail
 
 
@@ -23,16 +24,18 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
     spans = [_server_span(match)]
     started = [played for played in match.maps if played.started_at_ms is not None]
     first_ms = started[0].started_at_ms if started else None
+    is_deathmatch = match.settings.match_type is MatchType.DEATHMATCH
     if match.running_at_ms is not None:
         spans.append(LifeStage(name="warmup", start_ms=match.running_at_ms, end_ms=first_ms or ended_ms))
     for played in started:
         if played.started_at_ms is not None:
             is_canceled = played.status is MapStatus.CANCELLED
-            score = f"{played.team1_score}:{played.team2_score}" + (", canceled" if is_canceled else "")
+            score = "" if is_deathmatch else f"{played.team1_score}:{played.team2_score}"
+            note = ", ".join(filter(None, (score, "canceled" if is_canceled else "")))
             end_ms = played.finished_at_ms or ended_ms
             name = f"map {played.map_number}, {played.name}"
             spans.append(
-                LifeStage(name=name, start_ms=played.started_at_ms, end_ms=end_ms, note=score, is_bad=is_canceled)
+                LifeStage(name=name, start_ms=played.started_at_ms, end_ms=end_ms, note=note, is_bad=is_canceled)
             )
     if ended_ms is not None:
         note, is_bad = _outcome(match), match.reason is not None

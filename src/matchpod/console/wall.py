@@ -24,7 +24,7 @@ from matchpod.core.views.attention import Urgency
 from matchpod.core.views.progress import PlayerState
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.reading.wall import EndedMatch, Overview, WallCard, WallCards, WallTotals
-from matchpod.service.regions.alerts import RegionAlert
+from matchpod.service.regions.alerts import AlertKind, RegionAlert
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
@@ -44,7 +44,7 @@ NAMES: Final = {
 }
 """How the groups are called, briefly and in full, and how their numbers are drawn."""
 
-STRIP: Final = 12
+STRIP: Final = 8
 """Matches in the strip of what needs attention; others are behind a link, and marked where they are."""
 
 
@@ -126,7 +126,7 @@ class Wall:
             "strip": self._render_strip(found.alerts, urgent, totals),
             "older": fragment(PARTS, "older", found.older_ms),
             "empty": fragment(PARTS, "empty", not found.cards),
-            "beside": fragment(PARTS, "beside", totals),
+            "beside": fragment(PARTS, "beside", totals, failing_regions(found.alerts)),
         }
         changed = [swapped(part) for name, part in around.items() if self._around.get(name) != part]
         self._around = around
@@ -183,6 +183,11 @@ class Wall:
         else:
             for counter, members in _grouped(matches):
                 yield f"group-{counter.group}", fragment(PARTS, "heading", counter), members
+
+
+def failing_regions(alerts: Sequence[RegionAlert]) -> set[str]:
+    """Return the regions that do not start servers as they should, though they may have free ones."""
+    return {alert.region for alert in alerts if alert.kind in (AlertKind.TRIES, AlertKind.FAILED)}
 
 
 def render(card: WallCard, view: WallView) -> bytes:

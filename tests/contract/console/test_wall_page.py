@@ -40,6 +40,8 @@ async def create_ended(
     """Create a match and end it; return the id of its server."""
     server_id = await site.create_match(OWNER, **given)
     db = site.resources.db
+    if reason is CancelReason.SERVER_LOST:  # it had a server that worked
+        await db.write([servers.change(server_id, 0, running_at_ms=site.resources.clock.now_ms())])
     row = await servers.get(db, server_id)
     assert row is not None
     outcome = Outcome(at_ms=site.resources.clock.now_ms(), reason=reason)
@@ -378,3 +380,16 @@ async def test_acknowledging_leads_back_to_the_wall_as_it_was(site: ConsoleSite)
         form = {"servers": server_id, "back": back}
         response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
         assert response.headers["location"] == address
+
+
+async def test_region_whose_last_creations_failed_looks_so(site: ConsoleSite) -> None:
+    for _ in range(2):
+        await create_ended(site, CancelReason.SERVER_FAILED)
+    regions, deps = sandbox(site, "a"), site.service.deps
+    wall = other_wall(site, regions)
+    await wall.changes()
+    chip = '<span class="chip bad">failing</span>'
+    assert "failed to start a server for the last <strong>2</strong> matches" in wall.part("strip")
+    assert chip in wall.part("beside")
+    site = site.with_parts(region_alerts=RegionAlerts(db=deps.db, clock=deps.clock, regions=regions))
+    assert chip in (await site.request("GET", "/console/regions", who=OWNER)).text

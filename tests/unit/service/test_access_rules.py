@@ -22,8 +22,6 @@ BOTH = frozenset(Scope)
 
 
 class NoDatabase:
-    """A database that must not be used."""
-
     is_shared = is_postgres = False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
@@ -43,8 +41,6 @@ class NoDatabase:
 
 
 class EmptyDatabase(NoDatabase):
-    """A database without rows."""
-
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return []
 

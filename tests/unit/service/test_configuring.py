@@ -68,18 +68,6 @@ def test_rounds_after_configuration_count(late: list[tuple[str, list[str]]]) -> 
     assert (found.phase, found.current_map.team1_score) == (MatchPhase.LIVE, 1)
 
 
-def test_log_without_configuration_entries_counts_from_its_start() -> None:
-    fold, _ = fold_of((EntryKind.LOG, players_join()), (EntryKind.LOG, first_round()))
-    assert (fold.match.phase, fold.match.current_map.team1_score) == (MatchPhase.LIVE, 1)
-
-
-def test_snapshot_during_configuration_changes_nothing() -> None:
-    fold, _ = fold_of((EntryKind.CONFIGURING, []), (EntryKind.LOG, players_join()))
-    again = Fold.load(fold.dump())
-    again.apply(entry(EntryKind.LOG, START_MS + 5_000, log_post(*first_round())))
-    assert again.reader.match.phase is MatchPhase.STARTING
-
-
 def test_game_still_reported_after_configuration_does_not_count() -> None:
     """A restart takes a second; until then the old game goes on."""
     status = ['MatchStatus: Score: 3:1 on map "de_nuke" RoundsPlayed: 4', 'World triggered "Round_Start"']

@@ -29,7 +29,6 @@ PATIENT = TurnLimits(near_s=0.0, wait_s=FOREVER_S, hold_s=0.0)
 
 
 async def iterations(count: int = 1) -> None:
-    """Let this many iterations of the event loop pass."""
     for _ in range(count):
         await asyncio.sleep(0)
 

@@ -12,22 +12,8 @@ from matchpod.storage.history_lists import split_days
 HOUR_MS = DAY_MS // 24
 
 
-def test_range_of_whole_days_has_no_partial_days() -> None:
-    assert split_days(2 * DAY_MS, 5 * DAY_MS) == (DaySpan(2, 5), [])
-
-
-def test_partial_days_are_at_both_ends() -> None:
-    span, edges = split_days(2 * DAY_MS + HOUR_MS, 5 * DAY_MS + HOUR_MS)
-    assert span == DaySpan(3, 5)
-    assert edges == [(2 * DAY_MS + HOUR_MS, 3 * DAY_MS), (5 * DAY_MS, 5 * DAY_MS + HOUR_MS)]
-
-
 def test_open_range_has_a_partial_day_only_at_its_beginning() -> None:
     assert split_days(1, None) == (DaySpan(1, None), [(1, DAY_MS)])
-
-
-def test_range_within_one_day_is_one_partial_day() -> None:
-    assert split_days(DAY_MS + 1, DAY_MS + 2)[1] == [(DAY_MS + 1, DAY_MS + 2)]
 
 
 @pytest.mark.parametrize(("from_ms", "before_ms"), [(5, 5), (DAY_MS + 1, 3), (1, -DAY_MS)])

@@ -12,6 +12,9 @@ class WallPage {
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("submit", ({ target }) => this.keepPlace(target), true);
     document.addEventListener("fullscreenchange", () => { if (!document.fullscreenElement) this.set("screen", ""); });
+    // Of a page that its address opened without controls, or in a browser that has no full screen.
+    document.addEventListener("keydown", ({ key }) => { if (key === "Escape") this.set("screen", ""); });
+    addEventListener("popstate", () => this.showScreen());
     document.addEventListener("toggle", ({ target }) => this.rememberName(target), true);
     for (const control of document.querySelectorAll("[data-filter], [data-choice]")) {
       control.value = this.chosen(control.name);
@@ -24,9 +27,15 @@ class WallPage {
     const address = new URL(location.href);
     if (value) address.searchParams.set(name, value);
     else address.searchParams.delete(name);
-    if (name === "screen") document.body.classList.toggle("full-screen", value === "full");
     history.replaceState(history.state, "", address);
+    if (name === "screen") this.showScreen();
     return address;
+  }
+
+  showScreen() {
+    const isFull = this.chosen("screen") === "full";
+    document.body.classList.toggle("full-screen", isFull);
+    if (!isFull && document.fullscreenElement) document.exitFullscreen();
   }
 
   choose(control) {
@@ -41,6 +50,7 @@ class WallPage {
     event.preventDefault();
     const { set, to, filterState } = link.dataset;
     if (set === "screen") {
+      history.pushState(history.state, "", location.href);  // the way back ends it too: phones have no Escape
       this.set(set, to);
       document.documentElement.requestFullscreen?.().catch(() => {});  // the page is without controls all the same
     } else if (set) location.assign(this.set(set, to));

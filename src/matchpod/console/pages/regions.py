@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from matchpod.console.visit import Visit
+from matchpod.console.wall import failing_regions
 from matchpod.service.identity.principals import Scope
 from matchpod.service.region_checks.requests import CheckProgress
 from matchpod.web.http.responses import Header, Response
@@ -30,6 +31,7 @@ async def table(visit: Visit) -> Response:
         "regions.html",
         headers=(REFRESH,) if is_checking else (),
         regions=regions,
+        failing=failing_regions(visit.region_alerts),
         days={day.code: day for day in days},
         checks=checks,
     )

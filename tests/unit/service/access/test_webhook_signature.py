@@ -17,10 +17,6 @@ OTHER = new_secret(b"o" * 32)
 HEADERS = {"webhook-id": MESSAGE_ID, "webhook-timestamp": str(TIMESTAMP), "webhook-signature": SIGNATURE}
 
 
-def test_published_example_gets_the_published_signature() -> None:
-    assert sign(SECRET, MESSAGE_ID, TIMESTAMP, BODY) == SIGNATURE
-
-
 def test_published_example_is_valid_with_header_names_in_any_case() -> None:
     assert verify([SECRET], HEADERS, BODY, now_s=TIMESTAMP)
     assert verify([SECRET], {name.title(): value for name, value in HEADERS.items()}, BODY, now_s=TIMESTAMP)

@@ -69,10 +69,6 @@ def history(
     return MatchHistory((row or map_row(),), series, (stats or statistics(),))
 
 
-def test_equal_histories_have_no_differences() -> None:
-    assert compare(history(), history()) == []
-
-
 def test_fields_that_do_not_depend_on_the_log_are_not_compared() -> None:
     renamed = history(map_row(server_name="Europa 1"), stats=statistics(version=7))
     assert compare(history(), renamed) == []

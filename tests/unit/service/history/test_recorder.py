@@ -64,8 +64,6 @@ def test_stored_items_are_omitted() -> None:
 
 
 class FakeDatabase(NoDatabase):
-    """A database that contains only items of the first map."""
-
     items = 0
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:

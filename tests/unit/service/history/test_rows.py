@@ -19,7 +19,6 @@ GAME_ID = "0b1b5b0e-3c5f-4bd0-9b7f-3d1d9e2a4c11"
 
 
 def play_map(driver: MatchDriver, name: str, played_name: str | None = None) -> None:
-    """Play a map that the first team wins."""
     now_ms = driver.now_ms
     driver.apply(ev.MapLoading(now_ms, name)).join(ANN, BEN)
     driver.apply(ev.MapLive(now_ms, played_name or name, now_ms, Side.CT))

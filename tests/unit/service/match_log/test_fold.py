@@ -21,6 +21,7 @@ from matchpod.core.views.attention import Signals
 from matchpod.core.views.progress import Stays
 from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline_items import AssistItem, TimelineItem
+from matchpod.service.match_log import fold as fold_module
 from matchpod.service.match_log.entries import EntryKind, action_body
 from matchpod.service.match_log.fold import MAX_STEP_MS, Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry
@@ -228,6 +229,13 @@ def test_invalid_snapshot_is_rejected() -> None:
     for state in (b"", b"\xc1", msgspec.msgpack.encode({"reader": {}}), new_fold().dump()[:-20]):
         with pytest.raises(SnapshotVersionError):
             Fold.load(state)
+
+
+def test_snapshot_with_other_types_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = new_fold().dump()
+    monkeypatch.setattr(fold_module, "fold_fingerprint", lambda: b"other types")
+    with pytest.raises(SnapshotVersionError, match="fingerprint is"):
+        Fold.load(state)
 
 
 def test_snapshot_of_a_version_that_did_not_compress_is_read() -> None:

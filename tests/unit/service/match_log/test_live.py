@@ -30,16 +30,6 @@ def drain(live: LocalMatch) -> list[int]:
     return numbers
 
 
-def test_entries_are_dequeued_in_order() -> None:
-    live = local_match()
-    assert live.dequeue() is None
-    for seq in (1, 2, 3):
-        live.enqueue(entry(seq))
-    assert live.is_behind
-    assert drain(live) == [1, 2, 3]
-    assert not live.is_behind
-
-
 def test_entry_after_a_gap_is_not_dequeued() -> None:
     live = local_match()
     live.enqueue(entry(1))

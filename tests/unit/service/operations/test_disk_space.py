@@ -76,10 +76,6 @@ async def test_new_matches_are_rejected_below_the_limit_and_accepted_above_it(ca
     assert vars(caplog.records[0])["reason"] == SHORTAGE
 
 
-async def test_operators_read_which_disk_is_almost_full() -> None:
-    assert await Disk(data=5_000, fleets=99).space().shortage() == SHORTAGE
-
-
 async def test_nothing_is_rejected_without_a_limit_but_the_free_space_is_measured() -> None:
     disk = Disk(data=0, fleets=2)
     await disk.space(None).require()

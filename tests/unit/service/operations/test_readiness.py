@@ -50,8 +50,6 @@ class FakeDatabase(NoDatabase):
 
 
 class FaultyFleet(UnusedFleet):
-    """A fleet that cannot be used."""
-
     why_unusable: str | None = "The cluster cannot be reached."
 
     @property

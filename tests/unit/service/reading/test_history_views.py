@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests.history_query import EventsQuery
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.views.marks import NO_MARKS
 from matchpod.service.reading import history_views as views
-from matchpod.service.reading.match_head import Ending
-from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.history import MapRow, MapStats
 
 STARTED_MS = 1_790_000_000_123
 MAP = MapRow(
@@ -41,26 +38,6 @@ MAP = MapRow(
     team1_start_side="TERRORIST",
     sides_by="knife",
 )
-SERIES = SeriesRow(
-    id="s1",
-    series_id="ser_1",
-    server_id="srv_1",
-    org_id="org_1",
-    server_name="Europe 1",
-    format="bo3",
-    game_mode="wingman",
-    team1_name="Reds",
-    team2_name="Blues",
-    team1_maps_won=2,
-    team2_maps_won=1,
-    status=MapStatus.FINISHED,
-    winner_team="Reds",
-    started_at_ms=STARTED_MS,
-    finished_at_ms=STARTED_MS + 1,
-    duration_s=0,
-    sort_ms=STARTED_MS,
-)
-ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at_ms=1_790_000_000_999, missing_players=("1",))
 RULING = Ruling(id="rul_1", winner=RuledWinner.TEAM2, reason="wrong map", by=None, ruled_at="2026-09-22T00:00:00.000Z")
 SHOWN_RULING = {
     "id": "rul_1", "winner": "team2", "reason": "wrong map", "by": None, "ruledAt": "2026-09-22T00:00:00.000Z",
@@ -108,41 +85,6 @@ def test_map_contains_its_stored_statistics_unchanged() -> None:
     }
 
 
-def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
-    unplayed = MapRow(
-        id="m2",
-        server_id="srv_1",
-        org_id="org_1",
-        map_number=1,
-        map_name="de_dust2",
-        game_mode="deathmatch",
-        server_name="Europe 1",
-        status=MapStatus.UPCOMING,
-    )
-    shown = as_json(views.map_detail(unplayed, STATS, None, NO_MARKS))
-    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
-              "team1StartSide", "sidesBy")  # fmt: skip
-    assert [shown[name] for name in absent] == [None] * len(absent)
-    assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
-
-
 def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
     shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None, NO_MARKS))
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
-
-
-def test_next_page_of_a_timeline_starts_after_the_last_item() -> None:
-    query = EventsQuery(after_seq=4, limit=2)
-    page = views.events_page("m1", query, [(5, b'{"seq":5}'), (6, b'{"seq":6}')])
-    assert as_json(page) == {
-        "mapId": "m1",
-        "afterSeq": 4,
-        "limit": 2,
-        "nextAfterSeq": 6,
-        "items": [{"seq": 5}, {"seq": 6}],
-    }
-
-
-def test_empty_page_of_a_timeline_keeps_the_position() -> None:
-    page = views.events_page("m1", EventsQuery(after_seq=4), [])
-    assert (page.next_after_seq, page.items) == (4, ())

@@ -65,9 +65,3 @@ def test_row_says_that_a_match_waits_for_a_free_server(
     found = stored_progress(msgspec.structs.replace(ROW, phase=phase, pending_until_ms=1_790_000_600_000))
     assert (found.waiting_for, found.until_ms) == (waiting_for, until_ms)
     assert (found.map_name, found.map_number, len(found.missing)) == ("de_dust2", 1, 1)
-
-
-def test_match_that_became_pending_again_is_not_confused_with_its_first_wait() -> None:
-    first = stored_progress(msgspec.structs.replace(ROW, phase=ServerPhase.PENDING, pending_until_ms=5))
-    second = stored_progress(msgspec.structs.replace(ROW, phase=ServerPhase.PENDING, pending_until_ms=9))
-    assert (first.until_ms, second.until_ms) == (5, 9)

@@ -10,15 +10,6 @@ def silence(since_ms: int = 0, *, region: str = "eu", host: str = "10.0.0.1") ->
     return Silence(region=region, host=host, since_ms=since_ms)
 
 
-def test_servers_that_fall_silent_together_are_counted() -> None:
-    silent = SilentServers()
-    assert silent.report("srv_1", silence(0)) == 1
-    assert silent.report("srv_2", silence(9_000)) == 2
-    assert silent.report("srv_1", silence(0)) == 2
-    assert silent.report("srv_3", silence(60_000)) == 1, "another cause"
-    assert (silent.count("eu"), silent.count("us")) == (3, 0)
-
-
 def test_number_never_falls_during_a_silence() -> None:
     silent = SilentServers()
     for number in range(20):
@@ -112,10 +103,3 @@ def test_silent_server_of_another_process_is_near_if_it_has_the_same_host_or_reg
     assert not silent.has_near(silence(region="us", host="10.0.0.2"))
     silent.set_remote({}, 0)
     assert not silent.has_near(silence())
-
-
-def test_only_own_silences_are_shared_with_times_relative_to_now() -> None:
-    silent = SilentServers()
-    silent.report("srv_1", silence(88_000))
-    silent.set_remote({"srv_2": silence(0)}, 100_000)
-    assert silent.shared(100_000) == {"srv_1": silence(-12_000)}

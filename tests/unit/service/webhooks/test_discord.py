@@ -17,11 +17,7 @@ def raised(kind: str = "pause", *, since: str | None = None, until: str | None =
 
 @pytest.mark.parametrize(
     ("event", "end"),
-    [
-        (raised(), ""),
-        (raised(since=AT), " (since 12:53 UTC)"),
-        (raised(until=AT), " (until 12:53 UTC)"),
-    ],
+    [(raised(), ""), (raised(since=AT), " (since 12:53 UTC)"), (raised(until=AT), " (until 12:53 UTC)")],
 )
 def test_a_reason_to_look_at_a_match_says_since_when(event: AttentionRaisedEvent, end: str) -> None:
     assert line_of(event, "A – B") == f"**A – B**: needs attention: paused{end}"
