@@ -135,7 +135,7 @@ class Access:
     ) -> Principal:
         """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
 
-        RateLimitError if it has no valid key, and too many log-ins from the address have failed.
+        Instead, RateLimitError if too many log-ins from the address have failed.
         """
         try:
             key_hash = _hash(_read_header(authorization))
@@ -178,7 +178,7 @@ class Access:
         return active
 
     async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
-        """Cache a key that was just read and is active. Other keys are not cached: they would evict active ones."""
+        """Cache an active key that was just read. Inactive keys are not cached: they would evict active keys."""
         # Read the old cache entry after the key was read: a concurrent request may have recorded the use meanwhile.
         before = self._cache.pop(key.key_hash, None)
         recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
@@ -236,7 +236,7 @@ class Access:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
     async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
-        """Return the secret. That it is revealed is recorded first, so that it is never shown without a record."""
+        """Record that the secret is revealed, then return it, so that it is never shown without a record."""
         secret = await self.webhook_secret(org_name)
         organization = await self._organization(org_name)
         await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])

@@ -140,7 +140,7 @@ class Recorder:
         )
 
     def _has_status(self, played: PlayedMap) -> bool:
-        """True if the row of a map has its status."""
+        """True if the stored row of a map has its current status."""
         maps = self._written.maps
         return bool(maps) and maps[played.number - 1].status is played.status
 
@@ -230,7 +230,7 @@ def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statem
 
 
 def _list_keys(current: MatchHistory) -> tuple[object, ...]:
-    """The columns that lists are filtered, sorted and counted by."""
+    """Return the columns by which lists are filtered, sorted and counted."""
     series = current.series
     maps = [(played.id, played.status, played.sort_ms, played.map_name) for played in current.maps]
     return (*maps, None if series is None else (series.id, series.status, series.sort_ms))
