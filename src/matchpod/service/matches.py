@@ -81,7 +81,7 @@ class Creation(msgspec.Struct, frozen=True):
 class Matches:
     """The matches of all organizations; each organization can access only its own.
 
-    `db_version` returns a number that differs after each change of the database, or None if it is not known at once.
+    `db_version` returns a number that differs after each change of the database; None if it cannot be read at once.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
