@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+from functools import partial
 
 import pytest
 
@@ -47,17 +48,10 @@ class World:
 
         self.access = Access(db=db, clock=self.clock, vault=VAULT, random_bytes=random_bytes)
         self.audit = Audit(db=db, clock=self.clock, random_bytes=random_bytes)
-        self.sessions = ConsoleSessions(
-            db=db, clock=self.clock, access=self.access, audit=self.audit, random_bytes=random_bytes
+        create = partial(
+            ConsoleSessions, db=db, clock=self.clock, access=self.access, audit=self.audit, random_bytes=random_bytes
         )
-        self.unlimited = ConsoleSessions(
-            db=db,
-            clock=self.clock,
-            access=self.access,
-            audit=self.audit,
-            random_bytes=random_bytes,
-            log_ins_per_minute=1_000,
-        )
+        self.sessions, self.unlimited = create(), create(log_ins_per_minute=1_000)
 
     async def set_up(self) -> World:
         self.org_id = (await self.access.create_organization("acme")).id

@@ -52,11 +52,12 @@ async def open_console(server: SimulatorProcess) -> RconConsole:
 class FakeServer:
     """A server in this process with configurable answers, for behavior that the simulator does not have."""
 
-    def __init__(self, *, split_at: int | None = None, answer: str = "", junk: bytes = b"", is_silent: bool = False):
-        self._split_at = split_at
+    def __init__(self, *, answer: str = "", held: int = 0, is_silent: bool = False) -> None:
+        """Answers are held until this number of commands has arrived."""
         self._answer = answer
-        self._junk = junk
+        self._held = held
         self._is_silent = is_silent
+        self.received: list[str] = []
 
     async def __aenter__(self) -> int:
         self._server = await asyncio.start_server(self._serve, HOST, 0)
@@ -68,18 +69,22 @@ class FakeServer:
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = ServerConnection()
+        connection, waiting = ServerConnection(), b""
         while chunk := await reader.read(4096):
             for event in connection.receive(chunk):
-                writer.write(self._react(connection, event))
+                waiting += self._react(connection, event)
+            if len(self.received) >= self._held or not self.received:
+                writer.write(waiting)
+                waiting = b""
         writer.close()
 
     def _react(self, connection: ServerConnection, event: object) -> bytes:
         match event:
             case AuthAttempt(id=attempt_id):
                 return b"" if self._is_silent else connection.accept(attempt_id)
-            case CommandReceived(id=command_id):
-                return self._junk or connection.answer(command_id, self._answer, split_at=self._split_at)
+            case CommandReceived(id=command_id, text=command):
+                self.received.append(command)
+                return connection.answer(command_id, self._answer or f"answer to {command}")
             case MirrorRequested(id=mirror_id):
                 return connection.mirror(mirror_id)
         return b""
@@ -108,31 +113,11 @@ async def test_concurrent_calls_get_their_own_answers(server: SimulatorProcess) 
 
 
 async def test_commands_of_one_call_are_sent_before_the_first_answer() -> None:
-    received: list[str] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection, waiting = ServerConnection(), b""
-        while chunk := await reader.read(4096):
-            for event in connection.receive(chunk):
-                match event:
-                    case AuthAttempt(id=attempt_id):
-                        writer.write(connection.accept(attempt_id))
-                    case CommandReceived(id=command_id, text=command):
-                        received.append(command)
-                        waiting += connection.answer(command_id, f"answer to {command}")
-                    case MirrorRequested(id=mirror_id):
-                        waiting += connection.mirror(mirror_id)
-            if len(received) == 3:  # no answer before all have arrived, as between two frames
-                writer.write(waiting)
-                waiting = b""
-        writer.close()
-
-    server = await asyncio.start_server(serve, HOST, 0)
-    console = await RconConsoles().open(HOST, server.sockets[0].getsockname()[1], PASSWORD)
-    async with asyncio.timeout(LIMIT_S):
-        assert await console.run_all(["a", "b", "c"]) == ["answer to a", "answer to b", "answer to c"]
-    await console.close()
-    server.close()
+    async with FakeServer(held=3) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        async with asyncio.timeout(LIMIT_S):
+            assert await console.run_all(["a", "b", "c"]) == ["answer to a", "answer to b", "answer to c"]
+        await console.close()
 
 
 async def test_call_with_a_command_that_cannot_be_sent_sends_none(server: SimulatorProcess) -> None:

@@ -40,7 +40,7 @@ async def create_ended(
     """Create a match and end it; return the id of its server."""
     server_id = await site.create_match(OWNER, **given)
     db = site.resources.db
-    if reason is CancelReason.SERVER_LOST:  # it had a server that worked
+    if reason in (CancelReason.SERVER_LOST, None):  # it had a server that worked
         await db.write([servers.change(server_id, 0, running_at_ms=site.resources.clock.now_ms())])
     row = await servers.get(db, server_id)
     assert row is not None
@@ -264,6 +264,9 @@ async def test_silent_servers_of_a_region_are_shown_beside_the_matches(site: Con
 async def test_page_of_regions_says_which_are_full(site: ConsoleSite, slots: tuple[str, ...], chip: str) -> None:
     (view,) = await sandbox(site, *slots).views()
     assert f">{chip}</span>" in fragment("region_parts.html", "state_of", view).decode()
+    deps = site.service.deps
+    alerts = RegionAlerts(db=deps.db, clock=deps.clock, regions=deps.regions)  # not those of some seconds ago
+    site = site.with_parts(region_alerts=alerts)
     assert 'class="chip good">on</span>' in (await site.request("GET", "/console/regions", who=OWNER)).text
 
 

@@ -21,14 +21,6 @@ def test_undecided_series_loads_the_next_map() -> None:
     assert [played.status for played in match.maps] == [MapStatus.FINISHED]
 
 
-def test_players_who_return_start_the_next_map() -> None:
-    driver = live_duel(BO3).end_map()
-    assert driver.change_map(MAPS[1], ANN, BEN).effects == [StartPlay(2)]
-    driver.live(MAPS[1])
-    assert [(played.number, played.name) for played in driver.match.maps] == [(1, MAPS[0]), (2, MAPS[1])]
-    assert driver.match.current_map.names == {ANN: "name of 1", BEN: "name of 2"}
-
-
 def test_joining_sides_on_the_old_map_does_not_start_the_next() -> None:
     driver = live_duel(BO3).end_map()
     assert driver.join_side(ANN, Side.T).effects + driver.join_side(BEN, Side.CT).effects + driver.wait(30) == []
@@ -40,30 +32,11 @@ def test_next_map_starts_even_if_the_loading_line_was_lost() -> None:
     assert driver.join(ANN, BEN).effects == [StartPlay(2)]
 
 
-def test_next_map_may_go_live_without_a_start_request() -> None:
-    driver = live_duel(BO3).end_map().live(MAPS[1])
-    assert (driver.match.phase, driver.match.current_map.number) == (MatchPhase.LIVE, 2)
-
-
-def test_match_waits_for_a_player_who_left_before_the_second_map() -> None:
-    driver = live_duel(BO3).end_map().change_map(MAPS[1], ANN, BEN).leave(BEN)
-    assert (driver.match.phase, driver.match.map_number) == (MatchPhase.WARMUP, 2)
-    assert driver.wait(299) == []
-    assert driver.join(BEN).effects == [StartPlay(2)]
-
-
 def test_next_map_is_requested_again_until_a_map_loads() -> None:
     driver = live_duel(BO3).end_map()
     assert driver.wait(60) == [LoadMap(2, MAPS[1])]
     driver.load(MAPS[1]).connect(ANN)
     assert driver.wait(60) == []
-
-
-def test_series_ends_when_a_team_has_enough_wins() -> None:
-    driver = live_duel(BO3).end_map(5, 13).live(MAPS[1])
-    assert driver.end_map(11, 13).effects == [EndMatch()]
-    assert driver.match.winner is Winner.TEAM2
-    assert winners_of(driver.match.maps) == [Winner.TEAM2, Winner.TEAM2]
 
 
 def test_tied_series_goes_to_its_last_map() -> None:
@@ -83,11 +56,6 @@ def test_backup_restored_between_maps_reopens_the_last_map() -> None:
     assert driver.wait(60) == []
     assert driver.end_map(5, 13).effects == [LoadMap(2, MAPS[1])]
     assert winners_of(driver.match.maps) == [Winner.TEAM2]
-
-
-def test_backup_restored_during_play_keeps_the_map_live() -> None:
-    driver = live_duel().restore(4, 3, 1)
-    assert (driver.match.phase, driver.match.current_map.team1_score) == (MatchPhase.LIVE, 3)
 
 
 def test_restore_in_the_warmup_of_the_next_map_does_not_reopen_the_last_map() -> None:

@@ -40,7 +40,6 @@ from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site
 
 STARTED_MS = NOW_MS
 MINUTE_MS = 60_000
-DAY_MS = 86_400_000
 TEAMS = {"team1": {"name": "Alpha", "players": [PLAYER]}, "team2": {"name": "Bravo", "players": [OTHER_PLAYER]}}
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 

@@ -6,7 +6,6 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.ports import Delivery
-from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, Site, check_error
@@ -81,23 +80,6 @@ def test_callback_of_another_organization_does_not_exist(site: Site) -> None:
     assert answer == {"count": 0, "nextSince": None}
     assert site.get(f"{API}/{callback_id}").json()["state"] == "given_up"
     assert site.wakes == 0
-
-
-def test_reading_needs_the_read_scope_and_sending_the_write_scope_and_a_managing_role(site: Site) -> None:
-    callback_id = new_callback(site, 503, 503)
-    reader = site.new_key(role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
-    writer = site.new_key(role=Role.ADMIN, scopes=[Scope.SERVERS_WRITE])
-    member = site.new_key(role=Role.MEMBER)
-    for path in (API, f"{API}/{callback_id}"):
-        assert site.get(path, reader).status_code == 200
-        check_error(site.get(path, writer), 403, "FORBIDDEN")
-        check_error(site.request("GET", path), 401, "UNAUTHORIZED")
-    for path in (f"{API}/{callback_id}/redeliver", f"{API}/redeliver"):
-        body = {"since": "2026-01-01"}
-        for key in (reader, member):
-            check_error(site.request("POST", path, key=key, json=body), 403, "FORBIDDEN")
-        check_error(site.request("POST", path, json=body), 401, "UNAUTHORIZED")
-    assert redeliver(site, callback_id, writer)[0] == 200
 
 
 def test_given_up_callbacks_since_a_time_are_sent_again(site: Site) -> None:

@@ -201,17 +201,6 @@ async def open_stream(site: Site, path: str) -> AsyncIterator[tuple[StreamClient
         assert not site.services.streams
 
 
-def metric(site: Site, name: str) -> str:
-    """Return the value of a metric of the latest application."""
-    text = site.get("/metrics").text
-    return next(line.split()[-1] for line in text.splitlines() if line.startswith(name))
-
-
-def open_streams(site: Site) -> str:
-    text = site.app._site.services.metrics.text()
-    return next(line.split()[-1] for line in text.splitlines() if line.startswith("matchpod_streams "))
-
-
 def test_stream_is_counted_when_it_starts(site: Site) -> None:
     server_id = histories.new_series(site)
     path = f"/api/v1/servers/{server_id}/stream"

@@ -101,25 +101,13 @@ def test_lists_are_filtered_by_all_given_labels(site: Site) -> None:
         assert ids(site, path, "table:2", more=f"&serverId={first}") == []
 
 
-NAMES = "must have a name of 1 to 32 of A-Z a-z 0-9 _ . -"
-
-
 @pytest.mark.parametrize(
     ("labels", "path", "message"),
     [
-        ([], "gameSettings.labels", "must be a JSON object whose values are strings"),
         ({f"n{at}": "x" for at in range(MAX_LABELS + 1)}, "gameSettings.labels", "must have at most 8 entries, not 9"),
-        ({"": "x"}, "gameSettings.labels.", NAMES),
-        ({"a:b": "x"}, "gameSettings.labels.a:b", NAMES),
-        ({"ä": "x"}, "gameSettings.labels.ä", NAMES),
-        ({"n" * (MAX_LABEL_NAME + 1): "x"}, f"gameSettings.labels.{'n' * 33}", NAMES),
-        ({"n": ""}, "gameSettings.labels.n", "must be 1 to 64 characters"),
+        ({"a:b": "x"}, "gameSettings.labels.a:b", "must have a name of 1 to 32 of A-Z a-z 0-9 _ . -"),
         ({"n": "x" * (MAX_LABEL_VALUE + 1)}, "gameSettings.labels.n", "must be 1 to 64 characters"),
-        ({"n": " x"}, "gameSettings.labels.n", "must not start or end with whitespace"),
         ({"n": "a\u202eb"}, "gameSettings.labels.n", "(found U+202E)"),
-        ({"n": "a\nb"}, "gameSettings.labels.n", "(found U+000A)"),
-        ({"n": 4}, "gameSettings.labels.n", "must be a string"),
-        ({"n": None}, "gameSettings.labels.n", "must be a string"),
     ],
 )
 def test_invalid_labels_are_rejected(site: Site, labels: object, path: str, message: str) -> None:
@@ -139,14 +127,8 @@ def test_longest_labels_are_accepted(site: Site) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("label=", "must not be empty"),
         ("label=a:b&label=", "must not be empty"),
         ("label=finals", "as in event:finals"),
-        ("label=:finals", "as in event:finals"),
-        ("label=ev%20ent:finals", "as in event:finals"),
-        ("label=event:", "must be 1 to 64 characters"),
-        ("label=event:%0A", "must not start or end with whitespace"),
-        ("label=event:%ff", "must not contain"),
         ("&".join(f"label=n{at}:x" for at in range(MAX_LABELS + 1)), "must be given at most 8 times, not 9"),
         ("labels=event:finals", "did you mean label?"),
     ],

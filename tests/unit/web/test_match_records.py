@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.service.identity.principals import Role, Scope
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error
 from tests.vaults import tokens_of
@@ -80,11 +79,3 @@ def test_records_of_another_organization_are_forbidden(site: Site) -> None:
     site.end(server_id, result=RESULT)
     for path in (result_of(server_id), log_of(server_id)):
         check_error(site.get(path, site.other_key), 403, "FORBIDDEN")
-        check_error(site.get(path, site.new_key(scopes=[Scope.SERVERS_WRITE])), 403, "FORBIDDEN")
-
-
-def test_members_read_results_and_no_logs(site: Site) -> None:
-    server_id, member = site.new_server(), site.new_key(role=Role.MEMBER)
-    site.end(server_id, result=RESULT)
-    assert site.get(result_of(server_id), member).content == RESULT
-    check_error(site.get(log_of(server_id), member), 403, "FORBIDDEN")

@@ -12,7 +12,7 @@ import pytest
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.core.server_status import ServerPhase
-from matchpod.service.identity.principals import Role, Scope
+from matchpod.service.identity.principals import MANAGERS, Role, Scope
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
 from matchpod.web.http.asgi import Message
@@ -48,7 +48,11 @@ def test_endpoints_with_a_key_need_a_scope_and_those_that_write_or_show_acts_or_
         if endpoint.access is not None:
             is_write = endpoint.method != "GET"
             assert endpoint.access is (Scope.SERVERS_WRITE if is_write else Scope.SERVERS_READ)
-            assert bool(endpoint.roles) == (is_write or endpoint.name in ("listAudit", "getLog", "getRegionCheck"))
+            if endpoint.path == "/api/v1/regions/{code}/check":
+                assert endpoint.roles == (Role.OWNER,)
+            else:
+                is_for_managers = is_write or endpoint.name in ("listAudit", "getLog")
+                assert endpoint.roles == (MANAGERS if is_for_managers else ()), endpoint.name
 
 
 # --- paths and methods --------------------------------------------------------------------------------------------

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
-import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import organization_events, outbox, rulings
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
@@ -124,21 +122,6 @@ def test_rulings_are_final_after_thirty_days(site: Site) -> None:
     check_error(rule(site, server_id), 409, "RULING_TOO_LATE")
     check_error(withdraw(site, server_id), 409, "RULING_TOO_LATE")
     assert read(site, f"servers/{server_id}")["ruling"]["winner"] == "team1"
-
-
-@pytest.mark.parametrize(
-    ("role", "scopes", "status"),
-    [
-        (Role.ADMIN, [Scope.SERVERS_WRITE], 201),
-        (Role.OWNER, [Scope.SERVERS_READ], 403),
-        (Role.MEMBER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], 403),
-    ],
-)
-def test_only_owners_and_admins_who_may_write_rule(site: Site, role: Role, scopes: list[Scope], status: int) -> None:
-    server_id, key = ended(site), site.new_key(role=role, scopes=scopes)
-    assert rule(site, server_id, key).status_code == status
-    rule(site, server_id)
-    assert withdraw(site, server_id, key).status_code == (200 if status == 201 else status)
 
 
 def test_matches_of_others_and_unknown_ones_cannot_be_ruled(site: Site) -> None:

@@ -13,9 +13,8 @@ from matchpod.core.outcome import Outcome
 from matchpod.ports import Statement
 from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox, servers
-from tests.unit.web import sites
+from tests.unit.web import histories, sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
-from tests.vaults import tokens_of
 
 site = sites.site
 SERVERS = "/api/v1/servers"
@@ -40,33 +39,6 @@ def by_external_id(external_id: str) -> str:
 
 
 # --- get ----------------------------------------------------------------------------------------------------------
-
-
-def test_ended_server_shows_neither_match_nor_password(site: Site) -> None:
-    server_id = site.new_server()
-    site.start(server_id)
-    site.end(server_id, result=RESULT)
-    server = site.get(path(server_id)).json()
-    assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)
-
-
-READERS = pytest.mark.parametrize(
-    ("role", "scopes", "is_shown"),
-    [
-        (Role.OWNER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
-        (Role.ADMIN, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
-        (Role.MEMBER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], False),
-        (Role.OWNER, [Scope.SERVERS_READ], False),
-    ],
-)
-
-
-@READERS
-def test_password_is_shown_only_to_keys_that_can_create_matches(
-    site: Site, role: Role, scopes: list[Scope], is_shown: bool
-) -> None:
-    server = site.get(path(site.new_server()), site.new_key(role=role, scopes=scopes)).json()
-    assert (server["rconPassword"] is not None) == is_shown
 
 
 @pytest.mark.parametrize(
@@ -137,31 +109,22 @@ def test_item_has_the_fields_of_its_server_without_secrets(site: Site) -> None:
     assert "assword" not in str(item)
 
 
-# --- cancel -------------------------------------------------------------------------------------------------------
-
-
 # --- where it stands ----------------------------------------------------------------------------------------------
 
 
-TEAMS = {"team1": {"name": "Alpha", "players": [PLAYER]}, "team2": {"name": "Bravo", "players": [OTHER_PLAYER]}}
-GAME = {"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}
+GAME = {"matchType": "competitive", "map": "de_dust2", "teams": histories.TEAMS}
 
 
-def log(site: Site, server_id: str, text: str) -> None:
-    """Post a line of a player as the server would."""
-    number = int(PLAYER) - 76561197960265728
-    line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{number}]><>" {text}\n'
-    site.request("POST", f"/ingest/logs/{tokens_of(site.row(server_id)).log}", content=line.encode())
-
-
-def roster(server: dict[str, object]) -> list[tuple[object, ...]]:
-    found = server["roster"]
-    assert isinstance(found, list)
-    return [tuple(one[name] for name in ("steamId", "team", "name", "state", "since")) for one in found]
-
-
-@READERS
-def test_connect_command_is_shown_only_to_keys_that_can_create_matches(
+@pytest.mark.parametrize(
+    ("role", "scopes", "is_shown"),
+    [
+        (Role.OWNER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
+        (Role.ADMIN, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
+        (Role.MEMBER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], False),
+        (Role.OWNER, [Scope.SERVERS_READ], False),
+    ],
+)
+def test_passwords_are_shown_only_to_keys_that_can_create_matches(
     site: Site, role: Role, scopes: list[Scope], is_shown: bool
 ) -> None:
     server_id = site.new_server(gameSettings={**GAME, "serverPassword": "open sesame"})
@@ -172,6 +135,7 @@ def test_connect_command_is_shown_only_to_keys_that_can_create_matches(
     expected = 'connect 203.0.113.7:27015; password "open sesame"' if is_shown else None
     assert shown.json()["connect"] == expected
     assert ("sesame" in shown.text) is is_shown
+    assert (shown.json()["rconPassword"] is not None) is is_shown
     site.cancel(server_id)
     assert site.get(path(server_id), key).json()["connect"] is None
 
@@ -188,7 +152,6 @@ def test_connect_command_is_shown_even_if_the_console_belongs_to_the_operator(si
 
 
 EXPLANATION = ("reason", "endedAt", "missingPlayers", "connectedPlayers", "absentPlayers", "error")
-NOTHING = dict.fromkeys(EXPLANATION)
 
 
 def explanations(site: Site, server_id: str) -> list[dict[str, object]]:

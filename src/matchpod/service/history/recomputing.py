@@ -28,7 +28,7 @@ from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 PAGE_SERVERS: Final = 100
-"""Servers per database read: a few hundred kilobytes."""
+"""Number of servers per database read, a few hundred kilobytes."""
 
 PAGE_ITEMS: Final = 1_000
 """Maximum number of timeline items stored in one row."""

@@ -20,7 +20,7 @@ TOKEN_RANDOM_BYTES = 32
 """A token is the only protection of an ingest URL; 256 bits cannot be guessed."""
 
 REQUEST_RANDOM_BYTES = 8
-"""Operators search for request ids in the logs of some days; 64 bits are unique there."""
+"""64 bits: unique in the logs of some days, which operators search for a request id."""
 
 MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
@@ -29,10 +29,10 @@ MAX_MATCH_NUMBER = 2**31 - 1
 _CHECK: Final = "chk_"
 
 _SHORT: Final = 6
-"""Characters of the id in the name of a server: enough to tell servers of the same day apart."""
+"""Number of characters of the id in a server's name, enough to distinguish servers of the same day."""
 
 _KEPT: Final = 4096
-"""Ids of maps that are kept: those of a thousand series, which are needed with every write."""
+"""Maximum number of cached map ids, those of a thousand series. They are needed with every write."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

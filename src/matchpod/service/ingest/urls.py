@@ -17,9 +17,9 @@ DEMOS_PATH: Final = "/ingest/demos"
 
 
 class IngestUrls(msgspec.Struct, frozen=True):
-    """The ingest URLs below a base URL; `of_regions` are the bases of regions that have another one.
+    """The ingest URLs below a base URL; `of_regions` has the base URLs of regions that use another one.
 
-    Demos have bases of their own; there is none if no demos are recorded.
+    Demos have base URLs of their own. `demo_base` is None if no demos are recorded.
     """
 
     base: str

@@ -16,17 +16,17 @@ from matchpod.storage import installation, organizations
 
 
 class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that holds matches, or this one."""
+    """A process that has leases of matches, or this process."""
 
     owner: str
     matches: int
     is_this: bool
     is_alive: bool
-    """False if its leases have expired: it stopped, and other processes acquire its matches."""
+    """False if its leases have expired. It has stopped, and other processes acquire its matches."""
 
 
 class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
-    """An organization, and how much it uses."""
+    """An organization, with the numbers of its active keys and live matches."""
 
     id: str
     name: str
@@ -36,13 +36,13 @@ class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
-    """What operators see."""
+    """The state of the installation, as shown to operators."""
 
     state: str
     faults: tuple[str, ...]
     """Why this process is not ready."""
     warnings: tuple[str, ...]
-    """What this process cannot do although it is ready."""
+    """Problems of this process that do not affect its readiness."""
     processes: tuple[ProcessState, ...]
     organizations: tuple[OrganizationState, ...]
     callbacks_waiting: int
@@ -56,7 +56,7 @@ class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Installation:
-    """The whole installation, as one process sees it. A process without matches is known only to itself."""
+    """The whole installation, as one process sees it. Other processes without matches are not visible."""
 
     def __init__(
         self,

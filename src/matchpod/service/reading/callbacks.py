@@ -20,7 +20,7 @@ from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow
 
 MAX_SHOWN_ATTEMPTS: Final = 100
-"""Attempts in the details of a callback: two, and one per request to send it again."""
+"""Maximum number of attempts in the details of a callback. There are two, and one more per request to send it again."""
 
 _HEADERS = StoredReader[dict[str, str]](dict[str, str])
 
@@ -116,8 +116,8 @@ def callbacks_page(query: CallbacksQuery, total: int, rows: Sequence[CallbackSum
 
 def callback_detail(row: CallbackSummary, attempts: Sequence[AttemptRow], body: bytes) -> CallbackDetail:
     """A callback with its attempts; the stored body is included unchanged."""
-    # One that was recorded after the row was read is left out, so that count and state agree with the list.
-    shown = tuple(attempt_view(one) for one in attempts if one.number <= row.attempts)
+    # Leave out an attempt that was recorded after the row was read, so that count and state agree with the list.
+    shown = tuple(attempt_view(attempt) for attempt in attempts if attempt.number <= row.attempts)
     return view_of(CallbackDetail, row, **_shown(row), attempts=shown, body=msgspec.Raw(body))
 
 

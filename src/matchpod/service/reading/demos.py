@@ -28,7 +28,7 @@ from matchpod.storage import demos
 from matchpod.storage.demos import DemoRow
 
 LINK_S: Final = 900
-"""How long a link to a file in a bucket can be used: its download may take longer."""
+"""Seconds during which a download from a bucket can be started with a link. The download itself may take longer."""
 RETRY_AFTER_S: Final = 5
 
 
@@ -41,7 +41,7 @@ class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     state: DemoStateOfMap
     reason: DemoReason
-    size: Annotated[int | None, Meta(description="Its bytes; of an upload, those that have arrived. Null without any.")]
+    size: Annotated[int | None, Meta(description="The bytes received so far; null until its upload begins.")]
     sha256: DemoSha256
     uploaded_at: Annotated[str | None, Meta(description="When its upload ended; null before, and if there was none.")]
 
@@ -58,7 +58,7 @@ class DemoView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that can be downloaded: at `link`, or else with `Demos.read`."""
+    """A file that can be downloaded, from `link` or, without one, with `Demos.read`."""
 
     key: str
     file_name: str
@@ -124,7 +124,7 @@ async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: 
 
 
 def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
-    """Return the view of a map with these files; None if there are none."""
+    """Return the view of a map's demo from its files; None if there are none."""
     shown = demo_of_map(found)
     if shown is None:
         return None
@@ -134,7 +134,7 @@ def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
         reason=shown.reason,
         size=shown.size,
         sha256=shown.sha256,
-        files=tuple(demo_file(one, number) for number, one in enumerate(found, 1)),
+        files=tuple(demo_file(row, number) for number, row in enumerate(found, 1)),
     )
 
 

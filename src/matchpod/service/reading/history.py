@@ -72,8 +72,8 @@ class History:
 
     async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
         total, listed = await history_lists.list_series(self._db, principal.org_id, query, positions=self._positions)
-        endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
-        marks = await self._marks([one.series.server_id for one in listed])
+        endings = await endings_of(self._db, [(item.series.server_id, item.end) for item in listed])
+        marks = await self._marks([item.series.server_id for item in listed])
         return views.series_page(query, total, list(zip(listed, endings, strict=True)), marks)
 
     @unavailable_on_outage
@@ -88,7 +88,7 @@ class History:
             row, end = await history.get_series(self._db, row.id) or (row, end)
         marks = await self._marks([row.server_id])
         ending = await ending_of(self._db, row.server_id, end)
-        recorded = await demos_of_maps(self._db, [one.id for one in maps])
+        recorded = await demos_of_maps(self._db, [played.id for played in maps])
         return views.series_detail(row, maps, ending, marks.get(row.server_id, NO_MARKS), demos=recorded)
 
     # --- matches --------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class History:
         return {server_id: read_marks(stored) for server_id, stored in found.items()}
 
     async def _rulings(self, maps: Sequence[MapRow]) -> dict[str, Ruling]:
-        """The rulings that count on the matches of these maps, by server id."""
+        """Return the current rulings on the matches of these maps, by server id."""
         over = {row.server_id for row in maps if row.status in (MapStatus.FINISHED, MapStatus.CANCELLED)}
         found = await stored_rulings.current_of(self._db, sorted(over))
         return {server_id: ruling for server_id, text in found.items() if (ruling := read_ruling(text)) is not None}
@@ -177,7 +177,10 @@ class History:
         return row, (await history.stats_of(self._db, row.id) if row.is_final else None) or _no_stats(row)
 
     async def _current(self, row: MapRow) -> tuple[MapRow, Match | None]:
-        """The current state of the map, and the match if that has its numbers; use it before the next await."""
+        """Return the current row of the map, and the match if the statistics have to be read from it.
+
+        The match must be used before the next await.
+        """
         if row.is_final:
             return row, None
         server = await servers.get(self._db, row.server_id)
@@ -215,7 +218,7 @@ def _no_stats(row: MapRow) -> MapStats:
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
     won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
-    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # before the series, for maps that have no row
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps that were given to the teams have no row
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)

@@ -91,7 +91,7 @@ class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     map_name: shapes.MapName
     played_map_name: shapes.PlayedMapName
     status: CurrentStatus
-    needed: Annotated[bool, Meta(description="Whether the series needs this map: not if it was decided before.")]
+    needed: Annotated[bool, Meta(description="Whether the series needs this map; false if it was decided before.")]
 
 
 class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
@@ -244,7 +244,7 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     finished_at: FinishedAt
     ruling: RulingOfMatch
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
-    """As stored JSON."""
+    """Rows of stored JSON."""
 
 
 class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -366,16 +366,16 @@ def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
     """Return the demo of a map from its files; None if there is none."""
     if not found:
         return None
-    state = state_of_map([one.state for one in found])
-    row = counting_file(found) if state is DemoState.AVAILABLE else None
+    state = state_of_map([row.state for row in found])
+    file = counting_file(found) if state is DemoState.AVAILABLE else None
     return DemoOfMap(
         state=state,
         reason=found[-1].reason if state is DemoState.MISSING else None,
-        size=None if row is None else row.received_bytes,
-        sha256=None if row is None else row.sha256,
+        size=None if file is None else file.received_bytes,
+        sha256=None if file is None else file.sha256,
     )
 
 
 def counting_file(found: Sequence[DemoRow]) -> DemoRow | None:
     """Return the file that counts: the last one that is available."""
-    return next((one for one in reversed(found) if one.state is DemoState.AVAILABLE), None)
+    return next((row for row in reversed(found) if row.state is DemoState.AVAILABLE), None)

@@ -1,8 +1,8 @@
-"""Build the head that every view of a match begins with, and the API's views of its server.
+"""Build `MatchHead`, the fields that all views of a match share, and the API's views of its server.
 
-They are built from a row, from how the match ended and, while it is played, from its state. What all lists, pages and
-commands show is a field of `MatchHead`; the views of the API list their fields in the order of their JSON. Secrets that
-were decrypted are passed in.
+Views are built from a row, the end of the match and, while it is played, its state. A field that all lists, pages and
+commands show belongs into `MatchHead`. The API's views declare their fields in the order of their JSON. Decrypted
+secrets are passed in.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LogComplete = Annotated[
     bool | None,
     Meta(
         description="Whether the log of a match that was canceled during play is complete; if it is not, numbers of "
-        "its maps may be too low. Null for other matches, whose maps say it, and if it is not known."
+        "its maps may be too low. Null for other matches, whose maps have their own `complete`, and if unknown."
     ),
 ]
 ErrorSentence = Annotated[
@@ -119,7 +119,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     forfeited_to: Team | None = None
     """The team that won without playing to the end; None if no team forfeited."""
     ruling: Ruling | None = None
-    """What an admin decided afterwards."""
+    """The current ruling of an admin; None if there is none."""
 
     @property
     def ended_at(self) -> str | None:
@@ -143,7 +143,7 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     status: ServerStatus
     phase: PublicPhase
     ip: str | None = None
-    """The address that players connect to: None until the server has been running, which proves the address right."""
+    """The address that players connect to; None until the server has been running, which proves the address correct."""
     port: int | None = None
     callback_url: str | None = None
     created_at_ms: int
@@ -274,7 +274,7 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
-    """How the maps of a match stand, as stored; the same fields as in its live view."""
+    """The stored state of a match's maps, with the same fields as its live view."""
 
     map_number: int | None = None
     series_score: SeriesScore | None = None
@@ -329,7 +329,7 @@ def visible_row(row: _Row, audience: Audience) -> _Row:
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
     """The head of a match, with the phase of its progress if that is known.
 
-    Its `error` is the text for callers, not that of the row.
+    `error` is the text for callers, not the error stored in the row.
     """
     was_running = row.running_at_ms is not None
     return view_of(
@@ -409,7 +409,7 @@ def final_roster(settings: bytes, ending: Ending) -> bytes:
     if joined is None:
         return b"null"
     players = listed_players(settings)
-    left = [replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
+    left = [replace(player, state=PlayerState.LEFT) if player.steam_id in joined else player for player in players]
     return msgspec.json.encode(left)
 
 

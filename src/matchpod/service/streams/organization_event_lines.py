@@ -138,18 +138,18 @@ def demo_available(row: ServerSummary, demo: bytes, *, map_id: str, map_number: 
 
 
 def gap(first_id: int, last_id: int) -> bytes:
-    """The event in place of deleted ones."""
+    """The event that replaces deleted events."""
     return _encode(GapEvent(first_id=first_id, last_id=last_id))
 
 
 def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
     """The events for timeline items that are not stored yet; `stored` has the last stored number by map id.
 
-    The match may be further than its items, which are stored in batches.
+    The match may be ahead of these items, which are stored in batches.
     """
     found: list[bytes] = []
     for item in items:
-        if not isinstance(item.item, _ITEMS):  # most are kills
+        if not isinstance(item.item, _ITEMS):  # such as a kill; most items are kills
             continue
         event = _map_event(row, match, item)
         if event is not None and item.item.seq > stored.get(event.map_id, 0):

@@ -82,18 +82,15 @@ def make_round(
     )
 
 
-def make_map(count: int, *, half: int = 12, overtime_half: int = 3) -> tuple[StoredRound, ...]:
+def make_map(count: int, *, half: int = 12) -> tuple[StoredRound, ...]:
     """Return the rounds of an even map: the teams win in turn, so every overtime follows a tie."""
     rounds: list[StoredRound] = []
     team1 = team2 = 0
     for number in range(1, count + 1):
         is_first = number % 2 == 1
         team1, team2 = team1 + is_first, team2 + (not is_first)
-        swaps = (
-            (number - 1) // half
-            if number <= 2 * half
-            else 1 + (number - 2 * half - 1 + overtime_half) // (2 * overtime_half)
-        )
+        overtime_round = number - 2 * half
+        swaps = (number - 1) // half if overtime_round <= 0 else 1 + (overtime_round + 2) // 6
         side = Side.CT if swaps % 2 == 0 else Side.T
         rounds.append(make_round(number, Team.TEAM1 if is_first else Team.TEAM2, side=side, score=(team1, team2)))
     return tuple(rounds)

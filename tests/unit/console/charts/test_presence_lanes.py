@@ -58,11 +58,8 @@ def minutes_of(*items: TimelineItem, player: RosterPlayer | None = None) -> list
     return minutes(lane.spans)
 
 
-def test_lane_is_between_joining_and_leaving() -> None:
+def test_lane_is_between_joining_and_leaving_or_from_the_start() -> None:
     assert minutes_of(joins(1), leaves(10), joins(12)) == [(1, 10), (12, 40)]
-
-
-def test_player_who_only_left_was_here_from_the_start() -> None:
     assert minutes_of(leaves(10)) == [(0, 10)]
 
 

@@ -169,51 +169,6 @@ def test_match_goes_on_without_an_alarm(build: Callable[[], MatchDriver]) -> Non
     assert driver.match.roster_broken_ms is None or driver.match.presence.ever_connected == [ANN]
 
 
-def test_match_with_an_incomplete_roster_kicks_connected_players_and_is_canceled() -> None:
-    driver = MatchDriver(duel()).connect(ANN, user_id=4)
-    assert driver.wait(300) == [Kick(ANN, 4, ROSTER_INCOMPLETE), incomplete(missing=(BEN,), absent=(BEN,))]
-    outcome = driver.match.outcome
-    assert outcome is not None
-    assert (outcome.missing_players, outcome.connected_players, outcome.absent_players) == ((BEN,), (ANN,), (BEN,))
-
-
-# --- a roster that breaks ---------------------------------------------------------------------------------------
-
-
-def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).after(50).leave(ANN)
-    assert driver.match.phase is MatchPhase.WARMUP
-    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-    assert driver.wait(299) == []
-    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
-
-
-def test_player_who_returns_and_enters_stops_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(290).connect(ANN).after(9).enter(ANN)
-    assert driver.match.roster_broken_ms is None
-    assert next_deadline(driver.match) == (driver.now_ms + 20_000, WaitingFor.SIDES)
-    driver.leave(ANN)
-    assert driver.wait(299) == []
-    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
-
-
-def test_player_who_does_not_return_for_the_next_map_has_the_time_to_join_from_its_load_on() -> None:
-    driver = live_duel(SeriesFormat.BO3).leave(ANN).end_map()
-    driver.after(100)  # the broadcast of the old map goes on
-    driver.change_map(MAPS[1], BEN)
-    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-    assert driver.wait(299) == []
-    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
-    assert driver.match.outcome is not None
-
-
-def test_next_map_that_never_loads_does_not_stop_the_time_to_join() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().leave(ANN)
-    for _ in range(5):
-        assert driver.wait(60) == [LoadMap(2, MAPS[1])]
-    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
-
-
 # --- a player who comes and goes --------------------------------------------------------------------------------
 
 
@@ -268,42 +223,6 @@ def test_player_who_is_still_loading_when_the_time_to_join_ends_is_waited_for() 
     assert driver.wait(0) == []
 
 
-def test_player_who_is_still_loading_is_waited_for_once() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(290).connect(BEN)
-    assert driver.wait(20) == []
-    driver.leave(BEN)
-    assert driver.match.next_deadline_ms() == START_MS + 300_000
-    driver.connect(BEN)  # in the same post
-    assert driver.wait(0) == [Kick(ANN, 1, ROSTER_INCOMPLETE), KICK_BEN, incomplete(absent=(BEN,))]
-
-
-def test_player_who_leaves_while_another_one_is_waited_for_ends_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(290).connect(BEN).after(20).leave(ANN)
-    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
-
-
-def test_client_that_crashes_as_in_a_map_change_extends_the_time_to_join_once() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN, is_map_change=True).after(15)
-    effects: list[Effect] = []
-    while not effects and driver.now_ms < START_MS + 900_000:
-        driver.connect(BEN)
-        effects += driver.wait(25)
-        driver.leave(BEN, is_map_change=True)
-        effects += driver.wait(15)
-    assert effects == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
-    assert driver.now_ms <= START_MS + 300_000 + 120_000 + 40_000
-
-
-def test_player_who_comes_and_goes_does_not_stop_the_time_to_join_between_maps() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().change_map(MAPS[1], ANN)
-    until_ms = driver.now_ms + 300_000
-    for _ in range(7):
-        crash(driver, BEN)
-        assert next_deadline(driver.match) == (until_ms, WaitingFor.PLAYERS_TO_JOIN)
-    assert driver.match.phase is MatchPhase.BETWEEN_MAPS
-    assert driver.wait(20) == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
-
-
 def test_player_who_comes_and_goes_on_the_scoreboard_does_not_stop_the_time_to_join() -> None:
     driver = live_duel(SeriesFormat.BO3).end_map().leave(BEN)
     until_ms = driver.now_ms + 300_000
@@ -316,58 +235,11 @@ def test_player_who_comes_and_goes_on_the_scoreboard_does_not_stop_the_time_to_j
     assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
 
 
-def test_map_change_before_play_does_not_restart_the_time_to_join() -> None:
-    driver = crash(MatchDriver(duel()).join(ANN, BEN).leave(BEN), BEN)
-    driver.change_map(MAPS[0], ANN)
-    crash(driver, BEN)
-    assert next_deadline(driver.match) == (START_MS + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-
-
-def test_time_to_join_runs_anew_when_a_requested_start_falls_back() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(200).join(BEN)
-    assert driver.effects == [StartPlay(1)]
-    crash(driver.after(30).leave(BEN).after(10), BEN)
-    assert driver.match.phase is MatchPhase.WARMUP
-    assert next_deadline(driver.match) == (START_MS + 230_000 + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-
-
-def test_reconnecting_without_a_line_of_leaving_has_the_time_to_join_to_enter() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).connect(BEN)
-    assert driver.match.phase is MatchPhase.WARMUP
-    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-
-
-def test_time_to_join_of_a_broken_roster_does_not_depend_on_the_allocation() -> None:
-    driver = MatchDriver(duel())
-    driver.match.set_allocated(START_MS + 200_000, was_pending=True)
-    driver.after(220).join(ANN).connect(BEN).after(20).leave(BEN).after(15)
-    for _ in range(2):
-        crash(driver, BEN)
-        assert next_deadline(driver.match) == (START_MS + 240_000 + 300_000, WaitingFor.PLAYERS_TO_JOIN)
-
-
 def test_player_who_comes_and_goes_and_never_entered_is_not_missing() -> None:
     driver = MatchDriver(duel()).join(ANN).connect(BEN).after(25).leave(BEN).after(300)
     outcome = driver.match.outcome
     assert outcome is not None
     assert (outcome.missing_players, outcome.connected_players, outcome.absent_players) == ((), (ANN, BEN), (BEN,))
-
-
-@pytest.mark.parametrize("late_s", [0, 3, 20])
-def test_late_tick_ends_the_time_to_join_of_who_comes_and_goes_like_a_punctual_one(late_s: float) -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(20)
-    ended_ms = None
-    while ended_ms is None:
-        for step in (driver.connect, driver.leave):
-            due_ms = driver.match.next_deadline_ms()
-            if due_ms is not None and due_ms + late_s * 1000 <= driver.now_ms and driver.wait(0):
-                ended_ms = driver.now_ms
-                break
-            step(BEN)
-            driver.now_ms += 10_000
-    assert driver.match.outcome is not None
-    assert driver.match.outcome.reason is CancelReason.INCOMPLETE_ROSTER
-    assert ended_ms <= START_MS + 300_000 + late_s * 1000 + 20_000
 
 
 # --- lost lines -------------------------------------------------------------------------------------------------
@@ -404,23 +276,6 @@ def test_player_whose_return_was_lost_is_found_on_the_list_of_the_console() -> N
     driver.after(0.001).apply(seen)
     assert driver.match.roster_broken_ms is None
     assert driver.after(20).match.phase is MatchPhase.STARTING
-
-
-def test_player_who_comes_and_goes_during_doubt_does_not_stop_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(15)
-    driver.match.resume(driver.now_ms)
-    effects: list[Effect] = []
-    while not effects and driver.now_ms < START_MS + 900_000:
-        driver.connect(BEN)
-        effects += driver.wait(10)
-        driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))  # never without them
-        assert driver.match.presence.is_doubtful
-        effects += driver.wait(15)
-        driver.leave(BEN)
-        effects += driver.wait(15)
-        assert not effects or driver.now_ms >= START_MS + 300_000
-    assert effects == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
-    assert driver.now_ms <= START_MS + 360_000
 
 
 # --- what follows -----------------------------------------------------------------------------------------------
@@ -494,13 +349,6 @@ def test_canceled_match_says_whether_its_log_is_complete() -> None:
     assert driver.match.outcome.is_log_complete is None
 
 
-def test_player_leaving_during_a_map_change_does_not_shorten_the_wait_for_others() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1]).after(30).connect(ANN).leave(ANN)
-    assert driver.wait(60) == []
-    assert driver.join(BEN).effects == []
-    assert driver.wait(209) == []  # of five minutes from the map change on
-
-
 # --- duration ---------------------------------------------------------------------------------------------------
 
 
@@ -512,11 +360,6 @@ def test_match_is_canceled_after_the_maximum_duration(settings: GameSettings) ->
     assert driver.match.next_deadline_ms() == START_MS + 1_000 + 6 * 3_600_000
     assert driver.wait(6 * 3600) == []
     assert driver.wait(1) == [CancelMatch(CancelReason.MAX_DURATION_EXCEEDED)]
-
-
-def test_late_tick_has_the_same_effect_as_a_punctual_one() -> None:
-    driver = live_duel().leave(ANN, BEN)
-    assert driver.wait(10 * 3600) == ALL_LEFT
 
 
 def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
@@ -540,14 +383,3 @@ def test_timeouts_are_shorter_with_accelerated_time() -> None:
     driver.join(ANN).live()
     assert driver.wait(20.9) == []
     assert driver.wait(0.1) == [EndMatch()]
-
-
-def test_alarms_are_those_of_the_current_phase() -> None:
-    driver = MatchDriver(duel())
-    assert {alarm for _, alarm in driver.match.alarms()} == {Alarm.JOIN, Alarm.MAX_DURATION}
-    driver.join(ANN, BEN)
-    assert {alarm for _, alarm in driver.match.alarms()} == {Alarm.ASK_AGAIN, Alarm.MAX_DURATION}
-    driver.live()
-    assert driver.match.next_deadline_ms() == START_MS + 6 * 3_600_000
-    driver.end_map()
-    assert driver.match.next_deadline_ms() is None

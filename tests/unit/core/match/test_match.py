@@ -11,7 +11,7 @@ from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, Sta
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.match.presence import NOT_LISTED
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
+from matchpod.core.model import GameSettings, SeriesFormat, TeamRoster, Winner
 from matchpod.core.outcome import Outcome
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE, MAPS, MatchDriver, deathmatch, duel, live_duel, open_match
 
@@ -19,25 +19,6 @@ BO3 = SeriesFormat.BO3
 
 
 # --- start ------------------------------------------------------------------------------------------------------
-
-
-def test_new_match_waits_for_players_on_its_first_map() -> None:
-    match = MatchDriver(duel(BO3)).match
-    assert (match.phase, match.map_number) == (MatchPhase.WARMUP, 1)
-    assert [(played.name, played.status) for played in match.maps] == [(MAPS[0], MapStatus.UPCOMING)]
-
-
-def test_last_listed_player_to_join_starts_play() -> None:
-    driver = MatchDriver(duel())
-    assert driver.join(ANN).effects == []
-    assert driver.join(BEN).effects == [StartPlay(1)]
-    assert driver.match.phase is MatchPhase.STARTING
-
-
-def test_play_does_not_start_while_a_player_is_loading() -> None:
-    driver = MatchDriver(duel()).connect(ANN).connect(BEN)
-    assert driver.enter(ANN).effects == []
-    assert driver.match.phase is MatchPhase.WARMUP
 
 
 def test_competitive_match_waits_until_all_players_have_a_side() -> None:
@@ -81,40 +62,6 @@ def test_start_is_requested_again_at_once_after_a_resume() -> None:
     assert driver.wait(59) == []
 
 
-def test_resume_requests_no_start_that_was_not_requested() -> None:
-    driver = MatchDriver(duel())
-    driver.match.resume(driver.now_ms)
-    assert driver.match.asked_at_ms is None
-    assert driver.match.presence.is_doubtful
-
-
-@pytest.mark.parametrize("is_map_change", [False, True])
-def test_player_leaving_before_play_returns_the_match_to_warmup(is_map_change: bool) -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN)
-    assert driver.leave(ANN, is_map_change=is_map_change).effects == []
-    assert driver.match.phase is MatchPhase.WARMUP
-    assert driver.wait(60) == []
-    assert driver.join(ANN).effects == [StartPlay(1)]
-
-
-def test_map_loading_before_play_returns_the_match_to_warmup() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).load()
-    assert driver.match.phase is MatchPhase.WARMUP
-    assert driver.join(ANN, BEN).effects == [StartPlay(1)]
-
-
-def test_spectating_does_not_revoke_the_start() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).join_side(ANN, None)
-    assert driver.match.phase is MatchPhase.STARTING
-
-
-def test_match_without_a_roster_is_not_started_by_the_service() -> None:
-    driver = MatchDriver(open_match())
-    assert driver.join(ANN, BEN, CAT).effects == []
-    assert driver.wait(300) == []
-    assert driver.match.phase is MatchPhase.WARMUP
-
-
 @pytest.mark.parametrize("players", [(), (ANN,), (ANN, BEN)])
 def test_map_may_go_live_without_a_start_request(players: tuple[str, ...]) -> None:
     driver = MatchDriver(duel()).join(*players)
@@ -154,13 +101,6 @@ def test_live_match_has_no_winner() -> None:
     assert live_duel().match.winner is None
 
 
-@pytest.mark.parametrize("match_type", [MatchType.CASUAL, MatchType.RETAKES, MatchType.CUSTOM])
-def test_match_without_a_series_ends_with_its_map(match_type: MatchType) -> None:
-    driver = MatchDriver(open_match(match_type)).join(ANN).live()
-    assert driver.end_map(2, 2).effects == [EndMatch()]
-    assert driver.match.winner is Winner.TIE
-
-
 def test_map_end_with_another_map_name_ends_the_current_map() -> None:
     driver = live_duel()
     assert driver.end_map(13, 5, "de_other").effects == [EndMatch()]
@@ -175,12 +115,6 @@ def test_map_end_is_ignored_if_no_map_is_live() -> None:
     assert driver.match.current_map.status is MapStatus.UPCOMING
 
 
-def test_map_loading_during_play_does_not_end_the_map() -> None:
-    driver = live_duel().change_map("de_other", ANN, BEN)
-    assert driver.match.phase is MatchPhase.LIVE
-    assert driver.end_map().effects == [EndMatch()]
-
-
 # --- cancel, teams, detections ----------------------------------------------------------------------------------
 
 
@@ -193,12 +127,6 @@ def test_match_can_be_canceled_in_every_phase_before_its_end(phase: MatchPhase) 
     assert driver.match.outcome == outcome
     assert driver.match.current_map.status is MapStatus.CANCELLED
     assert driver.match.winner is None
-
-
-def test_team_from_the_roster_takes_precedence_over_the_game() -> None:
-    driver = MatchDriver(duel()).join(ANN).join_side(ANN, Side.T, Team.TEAM2)
-    assert driver.match.team_of(ANN) is Team.TEAM1
-    assert driver.match.team_of(EVE) is None
 
 
 def test_team_comes_from_the_game_without_a_roster() -> None:
@@ -248,18 +176,7 @@ def test_detection_belongs_to_the_old_map_until_the_next_one_loads() -> None:
     assert [(found.map_number, found.round_number) for found in driver.match.detections] == [(1, 24), (2, None)]
 
 
-def test_match_with_one_listed_team_starts_when_that_team_is_complete() -> None:
-    settings = GameSettings(
-        match_type=MatchType.WINGMAN, maps=MAPS[:1], team1=TeamRoster("Reds", (ANN,)), team2=TeamRoster("Blues")
-    )
-    assert MatchDriver(settings).join(ANN).effects == [StartPlay(1)]
-
-
 # --- spectators and coaches ---------------------------------------------------------------------------------------
-
-
-def test_play_starts_without_waiting_for_guests() -> None:
-    assert MatchDriver(watched_duel()).join(ANN, BEN).effects == [StartPlay(1)]
 
 
 def test_guest_alone_is_nobody_who_joined() -> None:
@@ -275,11 +192,6 @@ def test_guests_are_kicked_with_the_others_and_in_no_list_of_the_outcome() -> No
     assert (kick_ann.player_id, kick_eve.player_id, kick_eve.user_id) == (ANN, EVE, 9)
     assert isinstance(cancel, CancelMatch)
     assert (cancel.missing_players, cancel.connected_players, cancel.absent_players) == ((BEN,), (ANN,), (BEN,))
-
-
-def test_match_ends_when_only_guests_are_left() -> None:
-    driver = MatchDriver(watched_duel()).enter(EVE).join(ANN, BEN).live().leave(ANN).leave(BEN)
-    assert driver.wait(30) == [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
 
 
 def watched_duel() -> GameSettings:

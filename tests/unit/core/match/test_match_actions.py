@@ -199,13 +199,6 @@ def test_pause_is_done_when_play_has_stopped() -> None:
     assert (state_of(record), record.detail) == (ActionState.DONE, None)
 
 
-def test_pause_in_freeze_time_is_done_at_once() -> None:
-    driver = play_round(live_duel(), 1, (1, 0))
-    record = ask_for_pause(driver)
-    paused(driver)
-    assert state_of(record) is ActionState.DONE
-
-
 def test_pause_of_a_player_is_not_that_of_an_admin() -> None:
     driver = play_round(live_duel(), 1, (1, 0))
     record = ask(driver, ActionType.PAUSE)

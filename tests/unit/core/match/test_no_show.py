@@ -57,10 +57,6 @@ def test_match_is_canceled_unless_the_caller_asked_for_a_forfeit() -> None:
     assert reason_of(MatchDriver(duel()).join(ANN).after(JOIN_S)) is CancelReason.INCOMPLETE_ROSTER
 
 
-def test_nobody_wins_if_nobody_comes() -> None:
-    assert reason_of(MatchDriver(forfeited()).after(JOIN_S)) is CancelReason.NO_PLAYERS_JOINED
-
-
 def test_nobody_wins_if_no_team_is_complete() -> None:
     driver = MatchDriver(forfeited()).join(ANN).leave(ANN)
     assert reason_of(driver.after(JOIN_S)) is CancelReason.INCOMPLETE_ROSTER

@@ -7,9 +7,9 @@ import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.match.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
+from matchpod.core.match.played_map import MAX_NAMES, MapStatus, PlayedMap
 from matchpod.core.model import GameSettings, Winner
-from tests.unit.core.match_driver import ANN, BEN, MAPS, deathmatch, duel, open_match
+from tests.unit.core.match_driver import ANN, BEN, deathmatch, duel, open_match
 
 
 def upcoming(*events: ev.GameEvent, settings: GameSettings | None = None) -> PlayedMap:
@@ -40,26 +40,10 @@ def kills_of(played: PlayedMap) -> int:
     return sum(line.kills for line in played.ledger.live_counts().values())
 
 
-def test_new_map_is_upcoming() -> None:
-    played = upcoming()
-    assert (played.number, played.name, played.status) == (1, MAPS[0], MapStatus.UPCOMING)
-    assert (played.played_name, played.duration_s) == (None, None)
-
-
-def test_short_list_of_maps_is_repeated() -> None:
-    assert map_name(open_match(), 3) == MAPS[0]
-
-
 def test_going_live_sets_name_start_time_and_side() -> None:
     played = live_map()
     assert (played.status, played.played_name) == (MapStatus.LIVE, "de_nuke")
     assert (played.started_at_ms, played.team1_side) == (1_000, Side.T)
-
-
-def test_requested_name_of_a_map_stays() -> None:
-    played = PlayedMap.upcoming(msgspec.structs.replace(open_match(), maps=("workshop/3070244462",)), 1)
-    played.apply(live(map_name="de_cache"))
-    assert (played.name, played.played_name) == ("workshop/3070244462", "de_cache")
 
 
 def test_map_without_a_requested_name_has_that_of_the_server_if_only_at_its_end() -> None:
@@ -87,18 +71,6 @@ def test_nothing_counts_before_the_map_is_live() -> None:
     assert kills_of(played) == 0
 
 
-def test_score_is_copied_from_the_round_decision() -> None:
-    played = live_map(decided(9, 4, 5))
-    assert (played.team1_score, played.team2_score) == (4, 5)
-
-
-def test_round_is_open_from_its_start_to_its_decision() -> None:
-    played = live_map(ev.RoundStarted(7_000, 3, (ANN,), (BEN,), Side.CT))
-    assert (played.round_number, played.latest_round, played.team1_side) == (3, 3, Side.CT)
-    played.apply(decided(3, 2, 1))
-    assert (played.round_number, played.latest_round) == (None, 3)
-
-
 def test_sides_and_pauses_are_tracked() -> None:
     played = live_map(ev.SidesSwapped(3_000, Side.CT), ev.Paused(3_000, "mp_pause_match"))
     assert (played.team1_side, played.is_paused) == (Side.CT, True)
@@ -119,13 +91,6 @@ def test_play_that_has_resumed_is_in_no_timeout() -> None:
     assert not played.is_paused
 
 
-def test_ended_map_has_score_winner_and_duration() -> None:
-    played = live_map(ev.MapEnded(62_999, "de_nuke", 7, 13))
-    assert played.is_finished
-    assert (played.team1_score, played.team2_score, played.winner) == (7, 13, Winner.TEAM2)
-    assert (played.finished_at_ms, played.duration_s) == (62_999, 61)
-
-
 def test_duration_is_not_negative_if_the_clock_was_set_back() -> None:
     played = live_map(ev.MapEnded(500, "de_nuke", 13, 7))
     assert played.duration_s == 0
@@ -138,12 +103,6 @@ def test_only_a_late_mvp_report_counts_after_the_end() -> None:
         played.apply(event)
     assert (played.status, played.team1_score, kills_of(played)) == (MapStatus.FINISHED, 1, 0)
     assert [line.mvps for line in played.ledger.lines() if line.player_id == ANN] == [1]
-
-
-def test_restart_of_a_live_map_resets_its_score() -> None:
-    played = live_map(decided(4, 3, 1), live(at_ms=50_000, since_ms=49_000))
-    assert (played.started_at_ms, played.team1_score, played.team2_score) == (49_000, 0, 0)
-    assert played.latest_round is None
 
 
 def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
@@ -183,12 +142,6 @@ def test_number_of_names_is_limited() -> None:
     played.remember_name("0", "known ones still change")
     assert len(played.names) == MAX_NAMES
     assert played.names["0"] == "known ones still change"
-
-
-def test_deathmatch_has_neither_score_nor_winner() -> None:
-    played = live_map(decided(1, 40, 30), ev.MapEnded(60_000, "de_nuke", 40, 30), settings=deathmatch())
-    assert (played.team1_score, played.team2_score, played.winner) == (0, 0, None)
-    assert played.is_finished
 
 
 def test_canceled_live_map_ends_at_its_last_event() -> None:
@@ -332,27 +285,8 @@ def test_start_side_is_that_of_the_first_round() -> None:
     assert (played.start_side, played.team1_side) == (Side.T, Side.CT)
 
 
-def test_start_side_follows_a_restart() -> None:
-    played = live_map(round_start(1, Side.T), live())
-    assert played.start_side is None
-    played.apply(round_start(1, Side.CT))
-    assert played.start_side is Side.CT
-
-
 def test_start_side_is_corrected_during_the_first_round_only() -> None:
     played = live_map(round_start(1, Side.T, is_certain=False))
     assert played.start_side is None
     played.apply(ev.SidesSwapped(4_000, Side.CT))
     assert played.start_side is Side.CT
-
-
-def test_start_side_of_a_map_whose_first_round_is_missing_is_unknown() -> None:
-    played = live_map(round_start(2, Side.T))
-    assert played.start_side is None
-
-
-def test_deathmatch_has_no_start_side() -> None:
-    played = PlayedMap.upcoming(deathmatch(), 1)
-    played.apply(live())
-    played.apply(round_start(1, Side.CT))
-    assert played.start_side is None

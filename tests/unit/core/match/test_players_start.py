@@ -39,11 +39,6 @@ def test_players_who_are_not_ready_in_twice_the_time_to_join_are_idle() -> None:
     assert driver.wait(0.001) == IDLE
 
 
-def test_time_to_join_runs_as_for_other_matches() -> None:
-    [*_, cancel] = MatchDriver(without_start()).join(ANN).wait(JOIN_S)
-    assert cancel == CancelMatch(CancelReason.INCOMPLETE_ROSTER, (BEN,), (ANN,), (BEN,))
-
-
 def test_player_who_comes_and_goes_does_not_restart_the_time_to_be_ready() -> None:
     driver = MatchDriver(without_start()).join(ANN, BEN).after(JOIN_S).leave(ANN).after(60).join(ANN)
     assert driver.wait(JOIN_S - 60) == IDLE

@@ -57,12 +57,6 @@ def test_unlisted_player_whose_connection_is_unknown_is_kicked_by_player_id(befo
     assert presence(*before).apply(on_side(EVE), 9_000) == [Kick(EVE, UNKNOWN_USER_ID, NOT_LISTED)]
 
 
-def test_no_player_is_kicked_without_a_roster() -> None:
-    tracked = presence(roster=())
-    assert tracked.apply(connected(EVE), 1) == tracked.apply(entered(EVE), 1) == tracked.apply(on_side(EVE), 1) == []
-    assert list(tracked.connected) == [EVE]
-
-
 def test_bots_are_ignored() -> None:
     bot = "BOT:Han"
     line_up = ev.RoundStarted(0, 1, (bot,), (), Side.CT)
@@ -80,30 +74,11 @@ def test_name_is_updated_when_a_player_joins_a_side() -> None:
     assert tracked.connected[ANN].name == "1"
 
 
-def test_rename_of_an_unknown_player_is_ignored() -> None:
-    assert presence(ev.PlayerRenamed(0, ANN, "annie")).connected == {}
-
-
 def test_missing_and_joined_players_are_in_roster_order() -> None:
     tracked = presence(connected(CAT), connected(ANN), gone(ANN), roster=(ANN, BEN, CAT))
     assert tracked.ever_connected == [CAT, ANN]
     assert tracked.joined_of_created() == (ANN, CAT)
     assert tracked.missing() == (BEN,)
-
-
-def test_roster_is_complete_when_the_last_player_has_entered() -> None:
-    tracked = presence(connected(ANN), connected(BEN), entered(BEN))
-    assert tracked.complete_since_ms() is None
-    tracked.apply(entered(ANN), 9_000)
-    assert tracked.complete_since_ms() == 9_000
-
-
-def test_missing_roster_is_never_complete() -> None:
-    assert presence(entered(ANN), roster=()).complete_since_ms() is None
-
-
-def test_player_who_reconnects_has_to_enter_again() -> None:
-    assert presence(entered(ANN), entered(BEN), connected(ANN)).complete_since_ms() is None
 
 
 def test_joining_a_side_counts_as_entering() -> None:
@@ -118,11 +93,6 @@ def test_leaving_a_side_does_not_count_as_entering() -> None:
     assert not tracked.is_everyone_on_a_side()
 
 
-def test_spectator_is_on_no_side() -> None:
-    tracked = presence(entered(ANN), on_side(ANN), entered(BEN), on_side(BEN), on_side(BEN, None))
-    assert not tracked.is_everyone_on_a_side()
-
-
 def test_late_entry_line_keeps_the_side() -> None:
     assert presence(on_side(ANN, Side.T), entered(ANN)).connected[ANN].side is Side.T
 
@@ -130,19 +100,6 @@ def test_late_entry_line_keeps_the_side() -> None:
 def test_team_from_the_game_is_stored() -> None:
     tracked = presence(on_side(EVE, team=Team.TEAM2), on_side(EVE, None), roster=())
     assert tracked.teams == {EVE: Team.TEAM2}
-
-
-def test_server_is_empty_since_the_last_player_left() -> None:
-    tracked = presence(connected(ANN), connected(BEN), gone(ANN))
-    assert tracked.empty_since_ms is None
-    tracked.apply(gone(BEN), 9_000)
-    assert tracked.empty_since_ms == 9_000
-    tracked.apply(connected(ANN), 10_000)
-    assert tracked.empty_since_ms is None
-
-
-def test_leaving_unlisted_player_does_not_make_the_server_empty() -> None:
-    assert presence(connected(EVE), gone(EVE)).empty_since_ms is None
 
 
 def test_time_of_a_map_change_is_set_by_disconnects_and_by_loading() -> None:
@@ -158,10 +115,6 @@ def test_map_load_and_server_restart_disconnect_all_players(event: ev.GameEvent)
     assert tracked.connected == {}
     assert (tracked.empty_since_ms, tracked.map_change_at_ms) == (3_000, 3_000)
     assert tracked.ever_connected == [ANN, BEN]
-
-
-def test_map_load_before_the_first_player_does_not_make_the_server_empty() -> None:
-    assert presence(ev.MapLoading(0, "de_nuke")).empty_since_ms is None
 
 
 def test_all_players_have_to_enter_the_next_map() -> None:
@@ -214,11 +167,6 @@ def listed(*players: str) -> ev.PlayersSeen:
     return ev.PlayersSeen(0, {player: player[-1] for player in players}, LOAD_MS)
 
 
-def test_only_lost_lines_make_the_presence_doubtful() -> None:
-    assert not presence(connected(ANN), entered(ANN), gone(ANN)).is_doubtful
-    assert presence(connected(ANN), GAP).is_doubtful
-
-
 def test_console_list_is_ignored_if_no_lines_were_lost() -> None:
     tracked = presence(connected(ANN))
     tracked.apply(listed(BEN), 99_000)
@@ -268,14 +216,6 @@ def test_unlisted_player_found_by_the_console_is_kicked_by_player_id() -> None:
     tracked = presence(entered(ANN), GAP)
     assert tracked.apply(listed(ANN, EVE), 10_000) == [Kick(EVE, UNKNOWN_USER_ID, NOT_LISTED)]
     assert EVE not in tracked.connected
-
-
-def test_console_list_after_a_map_end_does_not_count_as_entering_the_next_map() -> None:
-    tracked = presence(entered(ANN), entered(BEN), GAP)
-    tracked.map_ended(10_000)
-    tracked.apply(listed(ANN, BEN), 11_000)
-    tracked.apply(listed(ANN, BEN), 11_000 + LOAD_MS)
-    assert tracked.complete_since_ms() is None
 
 
 def test_another_gap_extends_the_doubt_but_keeps_the_listed_players() -> None:
@@ -386,14 +326,6 @@ def test_guest_is_let_in_and_is_no_player() -> None:
     assert tracked.guests == {}
 
 
-def test_server_with_a_guest_only_is_empty() -> None:
-    tracked = presence()
-    tracked.roster = tracked.roster.add(EVE, RosterRole.COACH1)
-    for event in (connected(EVE, 7), entered(ANN), gone(ANN)):
-        tracked.apply(event, 3_000)
-    assert tracked.empty_since_ms == 3_000
-
-
 def test_console_lists_guests_too() -> None:
     tracked = presence(connected(ANN))
     tracked.roster = tracked.roster.add(EVE, RosterRole.SPECTATOR)
@@ -402,10 +334,3 @@ def test_console_lists_guests_too() -> None:
     assert list(tracked.guests) == [EVE]
     tracked.apply(ev.PlayersSeen(0, {ANN: "a"}, 9_000), 4_000)
     assert tracked.guests == {}
-
-
-def test_substitute_is_awaited_but_was_not_listed_at_creation() -> None:
-    tracked = presence(connected(ANN))
-    tracked.roster = tracked.roster.replace(BEN, EVE)
-    assert tracked.missing() == (EVE,)
-    assert (tracked.missing_of_created(), tracked.joined_of_created()) == ((), (ANN,))

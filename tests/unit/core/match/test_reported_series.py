@@ -65,22 +65,10 @@ def test_later_map_reported_by_the_plugin_ends_the_previous_one_without_a_winner
     assert (driver.match.phase, driver.match.series_score) == (MatchPhase.LIVE, (0, 0))
 
 
-def test_map_loaded_after_lost_lines_is_identified_by_its_name() -> None:
-    driver = LossyDriver.of()
-    driver.load(MAPS[1])  # without disconnects from the first map
-    driver.live(MAPS[1])
-    assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
-
-
 def test_restart_with_another_map_name_is_the_same_map_if_no_lines_were_lost() -> None:
     driver = LossyDriver.of().change_map(MAPS[1], ANN, BEN).live(MAPS[1])
     assert driver.numbers() == [(1, MAPS[0])]
     assert driver.match.current_map.played_name == MAPS[1]
-
-
-def test_map_reported_live_again_is_the_same_map() -> None:
-    driver = LossyDriver.of().load(MAPS[0]).report_live(1).live(MAPS[0])
-    assert driver.numbers() == [(1, MAPS[0])]
 
 
 def test_complete_roster_starts_the_next_map_if_the_end_of_the_last_one_was_not_logged() -> None:
@@ -109,11 +97,6 @@ def test_reports_that_do_not_fit_the_series_format_are_ignored() -> None:
     driver.report_live(4).report_result(4, 13, 0).report_series(3, 0).report_series(1, 0).live(MAPS[0])
     assert driver.numbers() == [(1, MAPS[0])]
     assert driver.match.reported.score is None
-
-
-def test_late_report_of_the_live_map_is_ignored() -> None:
-    driver = LossyDriver.of().report_live(1).load(MAPS[1]).live(MAPS[1])
-    assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
 
 
 def test_reported_result_completes_a_map_without_a_logged_end() -> None:
@@ -288,17 +271,6 @@ def test_timeline_of_a_map_without_a_logged_end_ends_without_a_winner_before_the
     assert (number, end.status, end.winner, end.score) == (1, MapStatus.FINISHED, None, Score(3, 5))
     assert [number for number, _ in drained[1:]] == [2] * (len(drained) - 1)
     assert isinstance(drained[-1][1], MapLiveItem)
-
-
-def test_timeline_has_no_items_after_the_last_map() -> None:
-    driver, timeline = LossyDriver.of(), Timeline()
-    driver.report_live(3).live(MAPS[2]).end_map(13, 5)
-    timeline.add_map_ends(driver.match)
-    timeline.drain()
-    chat = ev.ChatMessage(driver.now_ms, ANN, "Ann", False, "gg")
-    driver.apply(chat)
-    timeline.apply(chat, driver.match)
-    assert timeline.drain() == []
 
 
 def test_series_without_a_roster_goes_on_after_a_map_without_a_known_winner() -> None:

@@ -29,11 +29,6 @@ def roster() -> Roster:
     )
 
 
-def test_roster_has_the_roles_of_the_settings() -> None:
-    roles = {ANN: RosterRole.TEAM1, BEN: RosterRole.TEAM2, CAT: RosterRole.COACH1, EVE: RosterRole.SPECTATOR, DAN: None}
-    assert {who: roster().role_of(who) for who in roles} == roles
-
-
 def test_only_players_are_awaited_and_counted() -> None:
     assert roster().players == roster().created == (ANN, BEN)
     assert [who for who in (ANN, BEN, CAT, EVE, DAN) if roster().is_counted(who)] == [ANN, BEN]
@@ -42,11 +37,6 @@ def test_only_players_are_awaited_and_counted() -> None:
 
 def test_listed_people_are_let_in_and_nobody_else() -> None:
     assert [who for who in (ANN, BEN, CAT, EVE, DAN) if roster().is_let_in(who)] == [ANN, BEN, CAT, EVE]
-
-
-def test_teams_are_those_of_players() -> None:
-    teams = {ANN: Team.TEAM1, BEN: Team.TEAM2, CAT: None, EVE: None, DAN: None}
-    assert {who: roster().team_of(who) for who in teams} == teams
 
 
 def test_players_of_a_deathmatch_have_no_team() -> None:
@@ -77,10 +67,6 @@ def test_numbers_of_a_player_who_was_taken_out_stay_with_their_team() -> None:
 def test_player_who_comes_back_is_a_player_of_today() -> None:
     changed = roster().remove(ANN).add(ANN, RosterRole.TEAM2)
     assert (changed.players, changed.former, changed.team_of(ANN)) == ((BEN, ANN), {}, Team.TEAM2)
-
-
-def test_removing_a_stranger_changes_nothing() -> None:
-    assert roster().remove(DAN) == roster()
 
 
 def test_stranger_cannot_be_replaced() -> None:

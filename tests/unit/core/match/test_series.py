@@ -14,10 +14,6 @@ ONE, TWO, TIE = Winner.TEAM1, Winner.TEAM2, Winner.TIE
 BO1, BO3, BO5 = SeriesFormat.BO1, SeriesFormat.BO3, SeriesFormat.BO5
 
 
-def test_tied_map_counts_for_neither_team() -> None:
-    assert series.maps_won([ONE, TIE, TWO, ONE]) == (2, 1)
-
-
 def test_series_is_decided_by_enough_wins_or_after_all_maps() -> None:
     for series_format, winners, expected in [
         (BO1, [ONE], ONE),

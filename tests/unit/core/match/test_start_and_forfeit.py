@@ -34,13 +34,6 @@ def decided(driver: MatchDriver) -> ev.RoundDecided:
 # --- start --------------------------------------------------------------------------------------------------------
 
 
-def test_ordered_start_does_not_wait_for_a_missing_player() -> None:
-    driver = order_start(MatchDriver(duel()).join(ANN))
-    assert (driver.effects, driver.match.phase) == ([StartPlay(1)], MatchPhase.STARTING)
-    assert driver.wait(600) == [StartPlay(1)], "it is requested again, and the time to join no longer runs"
-    assert driver.live().match.phase is MatchPhase.LIVE
-
-
 def test_nobody_leaving_revokes_an_ordered_start() -> None:
     driver = order_start(MatchDriver(duel()).join(ANN, BEN).leave(BEN)).join(BEN).leave(ANN)
     assert driver.match.phase is MatchPhase.STARTING
@@ -72,12 +65,6 @@ def test_player_without_whom_play_was_started_is_absent_at_the_end() -> None:
     assert isinstance(cancel, CancelMatch)
     assert (cancel.missing_players, cancel.connected_players) == ((CAT,), (ANN, BEN))
     assert cancel.absent_players == (BEN, CAT)
-
-
-def test_player_without_whom_play_was_started_never_joined() -> None:
-    driver = order_start(MatchDriver(duel(BO3)).join(ANN)).live().end_map().change_map(MAPS[1])
-    assert driver.match.presence.missing_of_created() == (BEN,)
-    assert driver.wait(120) == [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
 
 
 @pytest.mark.parametrize(
@@ -121,11 +108,6 @@ def test_forfeit_during_play_keeps_the_score_of_the_map_that_is_cut() -> None:
     cut = match.current_map
     assert (cut.status, cut.team1_score, cut.team2_score, cut.winner) == (MapStatus.FINISHED, 1, 0, None)
     assert cut.is_complete, "a round that is not played to its end is no lost log"
-
-
-def test_forfeit_between_maps_keeps_the_maps_won() -> None:
-    match = forfeit_to(live_duel(BO3).end_map(13, 5), Team.TEAM2).match
-    assert (match.winner, match.series_score, len(match.maps)) == (Winner.TEAM2, (1, 0), 1)
 
 
 @pytest.mark.parametrize("is_forfeit_first", [True, False])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.faults import FieldPath
 from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests import text_rules
 from matchpod.core.requests.json_fields import Faults, FieldRule, RequestField
@@ -61,20 +61,6 @@ def test_number_may_have_a_fraction(value: object, read_as: float) -> None:
 )
 def test_invalid_number_is_a_fault(value: object, message: str) -> None:
     assert read(rules.number(1, 1440), value) == (None, [("at.x", message)])
-
-
-def test_text_must_pass_its_check() -> None:
-    rule = rules.text(lambda text: None if text else Fault(FaultCode.EMPTY))
-    assert read(rule, "a") == ("a", [])
-    assert read(rule, "") == (None, [("at.x", "must not be empty")])
-    assert read(rule, 1) == (None, [("at.x", "must be a string")])
-
-
-def test_valid_strings_are_read_with_their_paths_and_others_are_faults() -> None:
-    rule = rules.texts(rules.text(lambda text: None if text else Fault(FaultCode.EMPTY)))
-    found, faults = read(rule, ["a", 1, "", "b"])
-    assert found == ((AT / 0, "a"), (AT / 3, "b"))
-    assert faults == [("at.x[1]", "must be a string"), ("at.x[2]", "must not be empty")]
 
 
 @pytest.mark.parametrize("value", ["abc", {"0": "a"}, 3])

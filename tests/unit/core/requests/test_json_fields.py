@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from matchpod.core.faults import Fault, FaultCode, FieldPath
-from matchpod.core.model import MatchType
 from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests.json_fields import MAX_FAULTS, MAX_HINTS, Faults, Fields, RequestField
 from tests.unit.core.requests.shown_faults import shown
@@ -18,42 +17,9 @@ def read(members: dict[object, object]) -> tuple[Fields, Faults]:
     return fields, faults
 
 
-def test_field_is_read_with_its_rule_or_another_one() -> None:
-    fields, faults = read({"x": 2, "color": "red"})
-    assert fields.read(X) == 2
-    assert fields.read(COLOR, rules.text(lambda text: Fault(FaultCode.FORBIDDEN_TEXT, {"found": text}))) is None
-    assert shown(faults.error().faults) == [("at.color", "must not contain red")]
-
-
-def test_null_is_the_same_as_absent() -> None:
-    absent: list[dict[object, object]] = [{}, {"x": None}]
-    for members in absent:
-        fields, faults = read(members)
-        assert not fields.has(X)
-        assert fields.read(X) is None
-        assert not faults
-        assert fields.read(RequestField(name="x", rule=X.rule, is_required=True)) is None
-        assert shown(faults.error().faults) == [("at.x", "is required")]
-
-
 def test_items_of_an_array_are_counted_even_if_they_are_invalid() -> None:
     assert read({"list": ["a", 1]})[0].length(LIST) == 2
     assert read({"list": "abc"})[0].length(LIST) == 0
-
-
-def test_field_is_for_all_match_types_unless_it_names_some() -> None:
-    assert X.is_for("casual")
-    some = RequestField(name="x", rule=X.rule, match_types=(MatchType.WINGMAN,))
-    assert (some.is_for("wingman"), some.is_for("casual")) == (True, False)
-
-
-def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
-    _, faults = read({"colors": 1, "zzz": 2, "color": 3, 5: 4})
-    assert shown(faults.error().faults) == [
-        ("at.colors", "is not a known field; did you mean color?"),
-        ("at.zzz", "is not a known field"),
-        ("at.5", "is not a known field"),
-    ]
 
 
 def test_only_the_first_unknown_fields_have_a_suggestion() -> None:
@@ -61,23 +27,11 @@ def test_only_the_first_unknown_fields_have_a_suggestion() -> None:
     assert sum("did you mean color?" in fault.message for fault in faults.error().faults) == MAX_HINTS
 
 
-def test_unknown_name_is_truncated_and_lone_surrogates_are_replaced() -> None:
-    _, faults = read({"\ud800" + "x" * 1000: 1})
-    ((path, _),) = shown(faults.error().faults)
-    assert path == "at.\ufffd" + "x" * 63 + "…"
-
-
 def test_single_fault_is_the_error_message() -> None:
     faults = Faults()
     faults.add(Fault(FaultCode.TOO_LOW, {"minimum": 1}, FieldPath(("a", "b"))))
     assert str(faults.error()) == "a.b must be at least 1"
     assert faults.error().status == 400
-
-
-def test_fault_without_a_path_refers_to_the_request_body() -> None:
-    faults = Faults()
-    assert Fields.of([], FieldPath(), (), faults) is None
-    assert str(faults.error()) == "the request body must be a JSON object"
 
 
 def test_faults_beyond_the_limit_are_only_counted() -> None:

@@ -72,13 +72,6 @@ def test_message_for_an_invalid_parameter_names_it(name: str, value: str, messag
     assert str(caught.value).startswith(f"{name} ")
 
 
-@pytest.mark.parametrize("value", ["a\nb", "x" * 256, "\udcff"])
-def test_invalid_external_id_is_rejected(value: str) -> None:
-    with pytest.raises(InvalidParamsError) as caught:
-        read_match_list_query([("externalMatchId", value)])
-    assert [str(fault.path) for fault in caught.value.faults] == ["externalMatchId"]
-
-
 def test_all_faults_are_reported() -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_match_list_query([("page", "0"), ("status", "x"), ("phase", "x")])

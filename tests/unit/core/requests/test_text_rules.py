@@ -119,6 +119,16 @@ def test_tokens_that_are_invalid_header_values_are_rejected() -> None:
         assert text_rules.auth_token_fault(text)
 
 
+def test_labels_have_a_plain_name_and_a_visible_value() -> None:
+    assert (text_rules.label_name_fault("A.b-c_9" + "n" * 25), text_rules.label_value_fault("é" * 64)) == (None, None)
+    for name in ["", "a:b", "ä", "n" * 33]:
+        assert text_rules.label_name_fault(name)
+    for value in ["", "x" * 65, " x", "a\u202eb", "a\nb"]:
+        assert text_rules.label_value_fault(value)
+    for label in ["finals", ":finals", "ev ent:finals", "event:", "event:\n", "event:\udcff"]:
+        assert text_rules.label_fault(label)
+
+
 def test_absolute_http_urls_are_accepted_as_callback_urls() -> None:
     for url in [
         "http://a",

@@ -143,15 +143,6 @@ def test_most_urgent_reason_comes_first() -> None:
     assert [reason.kind for reason in found] == ["call", "callback", "leads"]
 
 
-def test_pause_is_noted_from_its_first_request_to_its_end() -> None:
-    signals = Signals()
-    signals.update([ev.Paused(NOW_MS, by="Ann")], 5)
-    signals.update([ev.Paused(NOW_MS, by="Ben")], 9)
-    assert signals.paused_ms == 5
-    signals.update([ev.Unpaused(NOW_MS, by="Ben")], 12)
-    assert signals.paused_ms is None
-
-
 def test_timeout_is_no_pause_to_attend_to() -> None:
     signals = Signals()
     signals.update([ev.Paused(NOW_MS, by="TimeOutTs")], 5)

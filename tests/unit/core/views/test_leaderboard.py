@@ -74,11 +74,6 @@ def test_row_has_the_api_shape() -> None:
     ]
 
 
-def test_numbers_that_were_not_counted_are_none() -> None:
-    (row,) = player_rows([PlayerLine(player_id=ANNA)], NAMES)
-    assert (row.bullets_fired, row.bullets_hit, row.accuracy_percent, row.top_weapon) == (None, None, None, None)
-
-
 def test_team_number_is_1_or_2_and_0_without_a_team() -> None:
     lines = [PlayerLine(player_id=ANNA, team=Team.TEAM1), PlayerLine(player_id=BEN, team=Team.TEAM2)]
     rows = ranked(player_rows([*lines, PlayerLine(player_id=CARL)], NAMES))
@@ -97,11 +92,6 @@ def test_highest_value_is_first() -> None:
     ]:
         other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
         assert ids([other, best], sort_by) == [BEN, ANNA]
-
-
-def test_accuracy_of_zero_ranks_above_a_missing_accuracy() -> None:
-    lines = [PlayerLine(kills=9, player_id=ANNA), PlayerLine(player_id=BEN, shots_fired=5, shots_hit=0)]
-    assert ids(lines, LeaderboardSort.ACCURACY) == [BEN, ANNA]
 
 
 def test_ties_are_broken_by_kills_then_damage_then_name() -> None:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from cs2_protocol.game import Side
 from matchpod.core import events as ev
-from matchpod.core.effects import CancelReason, Effect
+from matchpod.core.effects import Effect
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, SeriesFormat
 from matchpod.core.views.progress import (
     PlayerState,
-    PublicPhase,
     Stays,
-    WaitingFor,
     expected_roster,
     live_roster,
-    next_deadline,
-    public_phase,
     round_number,
     sides_of,
 )
@@ -32,11 +26,8 @@ from tests.unit.core.match_driver import (
     MatchDriver,
     deathmatch,
     duel,
-    live_duel,
-    open_match,
 )
 
-JOIN_MS = round(Timers().join_s * 1000)
 GRACE_S = Timers().map_change_grace_s
 SKEW_MS = 7_000_000
 """How far our clock is ahead of the time that the timeouts count."""
@@ -80,10 +71,6 @@ def test_listed_players_have_a_team_and_have_not_joined_at_first() -> None:
     assert live_roster(driver.match, driver.stays) == shown
 
 
-def test_match_without_listed_players_has_an_empty_roster() -> None:
-    assert expected_roster(open_match()) == ()
-
-
 def test_players_of_a_deathmatch_have_no_team() -> None:
     assert [one.team for one in expected_roster(deathmatch(ANN, BEN))] == [None, None]
 
@@ -106,17 +93,6 @@ def test_player_who_came_and_went_between_two_updates_has_left() -> None:
     assert [one.state for one in live_roster(driver.match, stays)] == [LEFT, NEVER]
 
 
-def test_map_change_is_not_leaving() -> None:
-    driver = RosterDriver(duel(SeriesFormat.BO3)).join(ANN, BEN).live().after(60)
-    driver.end_map().leave(ANN, BEN, is_map_change=True).load(MAPS[1])
-    assert driver.states() == {ANN: (CONNECTED, 0), BEN: (CONNECTED, 0)}
-    driver.after(10).join(ANN)
-    assert driver.states()[ANN] == (CONNECTED, 0)
-    driver.after(GRACE_S)
-    driver.update()
-    assert driver.states() == {ANN: (CONNECTED, 0), BEN: (LEFT, 60)}
-
-
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_player_who_leaves_during_a_map_change_has_left(is_loaded: bool) -> None:
     driver = RosterDriver(duel(SeriesFormat.BO3)).join(ANN, BEN).live().end_map()
@@ -124,58 +100,6 @@ def test_player_who_leaves_during_a_map_change_has_left(is_loaded: bool) -> None
         driver.load(MAPS[1])
     driver.leave(BEN)
     assert {player: state for player, (state, _) in driver.states().items()} == {ANN: CONNECTED, BEN: LEFT}
-
-
-# --- the phase --------------------------------------------------------------------------------------------------------
-
-
-def test_phase_follows_the_match() -> None:
-    driver = MatchDriver(duel(SeriesFormat.BO3))
-    phases = [public_phase(driver.match)]
-    steps: list[Callable[[], object]] = [
-        lambda: driver.join(ANN, BEN).effects,
-        driver.live,
-        lambda: driver.apply(ev.Paused(driver.now_ms, "an admin")).effects,
-        lambda: driver.apply(ev.Unpaused(driver.now_ms, "an admin")).effects,
-        driver.end_map,
-        lambda: driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms),
-    ]
-    for step in steps:
-        step()
-        phases.append(public_phase(driver.match))
-    assert phases == [
-        PublicPhase.WAITING_FOR_PLAYERS,
-        PublicPhase.STARTING,
-        PublicPhase.LIVE,
-        PublicPhase.PAUSED,
-        PublicPhase.LIVE,
-        PublicPhase.BETWEEN_MAPS,
-        PublicPhase.ENDED,
-    ]
-
-
-# --- the deadline -----------------------------------------------------------------------------------------------------
-
-
-def test_match_that_all_players_left_waits_for_their_return() -> None:
-    driver = live_duel()
-    assert next_deadline(driver.match) is None
-    driver.leave(ANN, BEN)
-    grace_ms = round(Timers().all_left_grace_s * 1000)
-    assert next_deadline(driver.match) == (START_MS + grace_ms, WaitingFor.PLAYERS_TO_RETURN)
-
-
-def test_deathmatch_waits_for_its_time_limit() -> None:
-    driver = MatchDriver(deathmatch(ANN, minutes=10)).join(ANN).live()
-    found = next_deadline(driver.match)
-    assert found is not None
-    assert found[1] is WaitingFor.TIME_LIMIT
-
-
-def test_ended_match_waits_for_nothing() -> None:
-    driver = MatchDriver(duel())
-    driver.match.cancel(CancelReason.CANCELED_BY_USER, START_MS)
-    assert next_deadline(driver.match) is None
 
 
 # --- round and sides --------------------------------------------------------------------------------------------------

@@ -120,39 +120,6 @@ def test_numbers_that_were_not_counted_are_null_or_omitted() -> None:
     assert (bare.mvps, bare.mvps_complete) == (0, False)
 
 
-def test_bots_and_unlisted_players_are_left_out_of_results() -> None:
-    game = play()
-    game.round(Team.TEAM1, game.kill(ANN, BOT), game.kill(BOT, ANN), game.kill(EVE, BEN)).end()
-    result = build_result(game.match)
-    assert {player.steam_id for player in result.overall} == {ANN, BEN}  # type: ignore[union-attr]
-    assert {player.steam_id for player in live_match(game.match).players} == {ANN, BEN}
-
-
-def test_series_result_sums_its_maps() -> None:
-    game = play(duel(SeriesFormat.BO3))
-    game.round(Team.TEAM1, game.kill(ANN, BEN)).end()
-    game.apply(ev.MapLoading(game.at_ms, MAPS[1]))
-    game.live(MAPS[1])
-    game.round(Team.TEAM1, game.kill(ANN, BEN)).round(Team.TEAM1, game.kill(ANN, BOT)).end()
-    result = build_result(game.match)
-    assert (result.format, result.winner) == (SeriesFormat.BO3, Winner.TEAM1)  # type: ignore[union-attr]
-    assert (result.team1.series_score, result.team1.total_rounds) == (2, 3)  # type: ignore[union-attr]
-    assert [entry.map_name for entry in result.maps] == list(MAPS[:2])  # type: ignore[union-attr]
-    assert [player.kills for player in result.overall] == [3, 0]  # type: ignore[union-attr]
-
-
-def test_tied_match_has_the_winner_tie() -> None:
-    result = play().round(Team.TEAM1).round(Team.TEAM2).end().result()
-    assert result["winner"] == "tie"
-
-
-def test_map_that_is_not_over_has_no_winner_and_no_duration() -> None:
-    result = play().round(Team.TEAM1).result()
-    (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
-    assert (entry["winner"], entry["duration"], entry["team1Score"]) == (None, None, 1)
-    assert result["winner"] is None
-
-
 @pytest.mark.parametrize("kind", [MatchType.CASUAL, MatchType.RETAKES, MatchType.CUSTOM])
 def test_other_modes_have_the_competitive_shape_with_their_own_name(kind: MatchType) -> None:
     result = play(open_match(kind)).round(Team.TEAM2).end().result()
@@ -288,9 +255,3 @@ def test_forfeited_match_has_the_score_so_far_and_says_so() -> None:
         TeamEntry(name="Reds", series_score=0, total_rounds=2),
     )
     assert [(one.team1_score, one.winner, one.complete) for one in result.maps] == [(2, None, True)]
-
-
-def test_match_forfeited_before_play_has_no_maps() -> None:
-    game = PlayedGame(duel())
-    game.match.forfeit(Team.TEAM1, game.at_ms)
-    assert (game.result()["winner"], game.result()["maps"], game.result()["overall"]) == ("team1", [], [])

@@ -88,12 +88,6 @@ def test_first_kill_and_bomb_name_their_players() -> None:
     assert one.defuse.player.team is Team.TEAM2
 
 
-def test_defuse_by_an_unknown_player_has_no_player() -> None:
-    (one,) = RoundDriver().start().add(ev.BombDefused, None).decide().rounds()
-    assert one.defuse is not None
-    assert one.defuse.player is None
-
-
 def test_damage_pairs_combine_bots_and_unlisted_players() -> None:
     driver = RoundDriver().start(team2=(BEN, BOT)).hit(ANN, BEN, 30, 70).hit(ANN, BEN, 20, 50).hit(BEN, ANN, 10, 90)
     driver.hit(ANN, BOT, 40, 60).hit(ANN, EVE, 5, 95).hit(BOT, ANN, 15, 75)
@@ -165,21 +159,6 @@ def test_first_round_of_a_half_is_not_decided_without_money_lines() -> None:
     assert one.team1.buy_type is None
 
 
-def test_economy_that_is_not_in_the_log_is_unknown() -> None:
-    driver = RoundDriver().start().add(ev.EconomyCounted, 2, {ANN: 800}, {ANN: 650}, has_money_lines=True)
-    (one,) = driver.rounds()
-    assert {(player.money, player.spent, player.equipment_value) for player in one.players} == {(None, None, None)}
-    assert (one.team1.money, one.team1.spent, one.team1.equipment_value, one.team1.buy_type) == (None,) * 4
-
-
-def test_restored_backup_drops_rounds() -> None:
-    driver = RoundDriver().start().kill(ANN, BEN).decide().start(2).kill(BEN, ANN).decide(2, (2, 0))
-    driver.add(ev.RoundRestored, 1, 1, 0).start(2)
-    first, second = driver.rounds()
-    assert (first.number, first.score) == (1, Score(1, 0))
-    assert (second.number, second.ended_at, second.first_kill, second.damage_pairs) == (2, None, None, ())
-
-
 def test_round_with_missing_lines_is_marked() -> None:
     driver = RoundDriver().start().decide().start(2).add(ev.LogGap, 100).decide(2, (2, 0)).start(3)
     assert [one.complete for one in driver.rounds()] == [True, False, True]
@@ -197,8 +176,3 @@ def test_deathmatch_has_no_rounds() -> None:
     driver.kill(ANN, BEN)
     assert driver.rounds() == ()
     assert driver.driver.match.settings.match_type is MatchType.DEATHMATCH
-
-
-def test_map_that_was_not_played_has_no_rounds() -> None:
-    driver = MatchDriver(duel())
-    assert build_rounds(driver.match, driver.match.current_map) == ()

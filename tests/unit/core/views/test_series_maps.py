@@ -34,24 +34,6 @@ def loaded(driver: MatchDriver) -> tuple[int, str, int, int]:
     return played.number, played.name, played.team1_score, played.team2_score
 
 
-def test_first_map_is_loaded_until_it_is_over() -> None:
-    driver = MatchDriver(duel(SeriesFormat.BO3))
-    assert loaded(driver) == (1, MAPS[0], 0, 0)
-    driver.join(ANN, BEN).live()
-    assert loaded(driver) == (1, MAPS[0], 0, 0)
-
-
-def test_next_map_is_the_one_that_counts_from_the_end_of_a_map_on() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map(13, 5)
-    assert loaded(driver) == (2, MAPS[1], 0, 0)
-    driver.change_map(MAPS[1], ANN, BEN)
-    assert driver.match.phase == "starting"
-    assert loaded(driver) == (2, MAPS[1], 0, 0)
-    driver.live(MAPS[1])
-    assert loaded(driver) == (2, MAPS[1], 0, 0)
-    assert driver.match.current_map.number == 2
-
-
 def test_map_that_was_not_begun_is_not_listed_after_a_forfeit() -> None:
     driver = live_duel(SeriesFormat.BO3).end_map(13, 5).change_map(MAPS[1], ANN, BEN)
     driver.match.forfeit(Team.TEAM2, driver.now_ms)
@@ -68,42 +50,11 @@ def test_no_map_follows_the_one_that_a_forfeit_cut() -> None:
     assert map_states_at(driver.match, cut) == map_states(driver.match) == (cut,)
 
 
-def test_restored_round_brings_the_old_map_back() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).restore(10, 6, 4)
-    assert loaded(driver) == (1, MAPS[0], 6, 4)
-    assert series_score_of(driver.match) == SeriesScore(0, 0)
-
-
-def test_last_map_stays_after_the_end() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    for map_name in MAPS[:2]:
-        driver.live(map_name).end_map(13, 5, map_name)
-    assert loaded(driver) == (2, MAPS[1], 13, 5)
-    assert [one.number for one in map_states(driver.match)] == [1, 2]  # the third one is not needed
-
-
 def test_map_that_was_loading_when_the_match_was_canceled_stays() -> None:
     driver = live_duel(SeriesFormat.BO3).end_map(13, 5)
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
     assert loaded(driver) == (2, MAPS[1], 0, 0)
     assert map_states(driver.match) == (FIRST, state(2, CANCELLED), state(3, CANCELLED))
-
-
-def test_last_map_stays_while_the_final_score_is_awaited() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    for map_name in MAPS[:3]:
-        driver.live(map_name)
-        driver.match.current_map.end_without_result()
-    assert driver.match.phase == "live"
-    assert loaded(driver) == (3, MAPS[2], 0, 0)
-
-
-def test_all_maps_of_a_series_are_listed_with_their_scores_and_winners() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    assert map_states(driver.match) == (state(1, LIVE), state(2, UPCOMING), state(3, UPCOMING))
-    driver.end_map(13, 5)
-    assert map_states(driver.match) == (FIRST, state(2, UPCOMING), state(3, UPCOMING))
-    assert series_score_of(driver.match) == SeriesScore(1, 0)
 
 
 def test_match_without_a_series_has_one_map_and_no_series_score() -> None:
@@ -115,10 +66,6 @@ def test_match_without_a_series_has_one_map_and_no_series_score() -> None:
         assert series_score_at(driver.match, only) is None
         driver.end_map()
         assert loaded(driver)[0] == 1
-
-
-def test_no_maps_have_no_current_one() -> None:
-    assert loaded_number(()) is None
 
 
 def test_earlier_states_do_not_show_what_followed() -> None:

@@ -7,14 +7,9 @@ import pytest
 from cs2_protocol.game import Team
 from matchpod.core.views.shown_text import MAX_TEXT_CHARS, person_of, sanitize
 from matchpod.core.views.timeline_items import Person
-from tests.unit.core.match_driver import ANN, EVE, live_duel
+from tests.unit.core.match_driver import EVE, live_duel
 
 ANONYMOUS = Person(steam_id=None, name="", team=None)
-
-
-def test_listed_player_has_id_name_and_team() -> None:
-    found = person_of(live_duel().match, ANN, "A\n", Team.TEAM1)
-    assert found == Person(steam_id=ANN, name="A\N{REPLACEMENT CHARACTER}", team=Team.TEAM1)
 
 
 def test_bot_has_no_id() -> None:

@@ -5,20 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.model import SeriesFormat
 from matchpod.core.views import timeline_items as items
 from matchpod.core.views.result import anti_cheat_entry
 from matchpod.core.views.timeline import Timeline
-from matchpod.core.views.timeline_items import Person
-from tests.unit.core.match_driver import ANN, BEN
+from tests.unit.core.match_driver import ANN
 from tests.unit.core.timeline_driver import timeline_duel
-
-ANN_PERSON = Person(steam_id=ANN, name="name of 1", team=Team.TEAM1)
-BEN_PERSON = Person(steam_id=BEN, name="name of 2", team=Team.TEAM2)
-ANONYMOUS = Person(steam_id=None, name="", team=None)
-
 
 # --- detections ---------------------------------------------------------------------------------------------------
 
@@ -55,14 +48,6 @@ def test_our_own_detections_follow_the_kill_that_triggered_them() -> None:
 
 
 # --- the match ---
-
-
-def test_other_events_do_not_change_the_timeline() -> None:
-    driver = timeline_duel()
-    before = msgspec.msgpack.encode(driver.timeline)
-    driver.apply(ev.Damage(driver.now_ms, ANN, BEN, "ak47", "head", 100, 0, True))
-    driver.apply(ev.WarmupBegan(driver.now_ms)).load()
-    assert msgspec.msgpack.encode(driver.timeline) == before
 
 
 def test_empty_timeline_can_start_mid_game() -> None:

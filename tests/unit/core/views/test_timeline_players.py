@@ -8,15 +8,9 @@ from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.views import timeline_items as items
-from matchpod.core.views.shown_text import MAX_TEXT_CHARS
 from matchpod.core.views.timeline_items import Person
 from tests.unit.core.match_driver import ANN, BEN, CAT, MAPS, open_match
 from tests.unit.core.timeline_driver import TimelineDriver, timeline_duel
-
-ANN_PERSON = Person(steam_id=ANN, name="name of 1", team=Team.TEAM1)
-BEN_PERSON = Person(steam_id=BEN, name="name of 2", team=Team.TEAM2)
-ANONYMOUS = Person(steam_id=None, name="", team=None)
-
 
 # --- players ------------------------------------------------------------------------------------------------------
 
@@ -95,30 +89,6 @@ def test_console_list_does_not_disconnect_players_during_a_map_change() -> None:
 # --- chat and other untrusted text --------------------------------------------------------------------------------
 
 
-def test_chat_adds_items_also_before_and_between_maps() -> None:
-    driver = TimelineDriver(timeline_duel(SeriesFormat.BO3).match.settings).join(ANN, BEN).chat(text="hi")
-    driver.live()
-    driver.apply(ev.ChatMessage(driver.now_ms, BEN, "Benny", True, "rush")).end_map().chat(text="gg")
-    messages = [(one.player.name, one.text, one.team_only) for one in driver.of(items.ChatItem)]
-    assert messages == [("name of 1", "hi", False), ("Benny", "rush", True)]
-    (later,) = driver.of(items.ChatItem, 2)
-    assert (later.text, later.seq, later.round_number) == ("gg", 1, None)
-
-
 def test_chat_of_bots_adds_no_items() -> None:
     driver = timeline_duel().chat("BOT:Han")
     assert driver.of(items.ChatItem) == []
-
-
-def test_chat_is_truncated_and_unsafe_characters_are_replaced() -> None:
-    for text, expected in [
-        ("plain", "plain"),
-        ("a\nb\x00\x1b[31m\x9b\u2028", "a\ufffdb\ufffd\ufffd[31m\ufffd\ufffd"),
-        ("\ud800", "\ufffd"),
-        ("x" * 5000, "x" * MAX_TEXT_CHARS),
-        ('"}\u202e \N{GRINNING FACE}', '"}\u202e \N{GRINNING FACE}'),
-    ]:
-        driver = timeline_duel().chat(text=text)
-        (chat,) = driver.of(items.ChatItem)
-        assert chat.text == expected
-        assert b"\n" not in msgspec.json.encode(chat)

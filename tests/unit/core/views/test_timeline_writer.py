@@ -5,18 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cs2_protocol.game import Team
 from matchpod.core.iso_dates import LAST_MS
 from matchpod.core.match.detail_limits import MIN_ITEMS
 from matchpod.core.views.timeline import Timeline
-from matchpod.core.views.timeline_items import Person
 from matchpod.core.views.timeline_writer import MAX_PEOPLE, Stamp
-from tests.unit.core.match_driver import ANN, BEN, open_match
+from tests.unit.core.match_driver import open_match
 from tests.unit.core.timeline_driver import TimelineDriver, seqs, timeline_duel
-
-ANN_PERSON = Person(steam_id=ANN, name="name of 1", team=Team.TEAM1)
-BEN_PERSON = Person(steam_id=BEN, name="name of 2", team=Team.TEAM2)
-ANONYMOUS = Person(steam_id=None, name="", team=None)
 
 
 def test_only_the_end_of_a_map_is_added_after_the_item_limit() -> None:

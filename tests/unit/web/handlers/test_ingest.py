@@ -11,7 +11,6 @@ from tests.unit.web.sites import PLAYER, Site, check_error
 from tests.vaults import tokens_of
 
 site = sites.site
-LIMIT = 1024 * 1024
 
 
 def new_row(site: Site) -> ServerRow:
