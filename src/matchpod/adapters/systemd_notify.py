@@ -44,7 +44,7 @@ class SystemdNotifier:
         self._send("STOPPING=1\nSTATUS=stopping")
 
     async def run_watchdog(self) -> None:
-        """Report, until cancelled, that the event loop makes progress. Without reports, systemd restarts the process."""
+        """Report, until cancelled, that the event loop makes progress; without that, systemd restarts the process."""
         while True:
             self._send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / BEATS)
