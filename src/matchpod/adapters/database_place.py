@@ -1,8 +1,8 @@
 """Maintain a file beside the SQLite database, which shows whether the database, or the data folder, was copied.
 
 File and database have the same token, which changes from time to time. The database also stores the file's inode number
-and its time of change (ctime), which both differ in a copy. If only one of them differs, the file is no copy, because
-some file systems have no stable inode numbers, and changing the owner of a file sets its ctime.
+and its time of change (ctime), which both differ in a copy. If only one of them differs, the file does not count as a
+copy, because some file systems have no stable inode numbers, and changing the owner of a file sets its ctime.
 """
 
 from __future__ import annotations

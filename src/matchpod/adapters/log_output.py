@@ -39,7 +39,7 @@ _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 _PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
-"""Matches texts without secrets: words, but no characters that separate a name from its value or parts of a path."""
+"""Matches texts that cannot contain a secret, because they have no separator of a name and its value, or of a path."""
 _MAX_NAMES: Final = 512
 """Maximum number of field names whose `is_secret_name` is cached. There are few, because they are all ours."""
 
@@ -89,7 +89,7 @@ class HumanFormatter(logging.Formatter):
 class LogOutput(logging.StreamHandler[TextIO]):
     """Writes lines to a stream. If that fails, the service continues without a log."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging defines the name
         """Ignore the error, because a closed terminal or a full disk must not stop the service."""
 
 

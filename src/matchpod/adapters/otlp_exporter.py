@@ -167,7 +167,7 @@ class OtlpExporter:
         if problem is None:
             self.exported += len(batch)
             if self._failures:
-                _log.info("spans are exported again")
+                _log.info("span export recovered")
             self._failures = 0
         else:
             if not self._failures:  # logged once, until spans are accepted again

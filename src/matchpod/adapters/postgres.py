@@ -144,7 +144,7 @@ class PostgresDatabase:
 
     @property
     def is_shared(self) -> bool:
-        """True: several replicas may use the same database."""
+        """Return True, because several replicas may use the same database."""
         return True
 
     @property
@@ -296,7 +296,7 @@ def _to_database_error(exc: Exception) -> ports.DatabaseError:
     # If two processes create the same table at once, either of these errors is raised in one of them.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return ports.DuplicateError(exc.constraint_name or "a unique key")
-    # A value that does not fit its column raises an InterfaceError that is also a ValueError: not an outage.
+    # A value that does not fit its column raises an InterfaceError that is also a ValueError. It is not an outage.
     if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
         return ports.DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
     if isinstance(exc, asyncpg.LockNotAvailableError):

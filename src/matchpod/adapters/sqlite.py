@@ -141,7 +141,7 @@ class SqliteDatabase:
         try:
             # All rows are fetched, because an unfinished cursor would keep its read transaction open.
             rows: list[ports.Row] = self._loop_reader.execute(sql, params).fetchall()
-        except _ERRORS as exc:  # not a context manager, which would take 2 µs
+        except _ERRORS as exc:  # `_translate_errors`, a context manager, would take 2 µs
             raise _translated(exc) from exc
         return rows[0] if rows else None
 
@@ -327,7 +327,8 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            if _is_empty(path):  # otherwise these have no effect, but each connection would write to the file
+            # In a file with data, both settings have no effect, but would make each connection write to the file.
+            if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")

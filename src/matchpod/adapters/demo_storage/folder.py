@@ -156,7 +156,7 @@ async def _pieces(path: Path, start: int, size: int) -> AsyncIterator[bytes]:
         while size > 0:
             piece = await work.run(partial(os.pread, file, min(size, PIECE_BYTES), start))
             if not piece:
-                raise StorageError(f"{path.name} is shorter than it was")
+                raise StorageError(f"{path.name} is shorter than when it was stored")
             start, size = start + len(piece), size - len(piece)
             yield piece
     finally:

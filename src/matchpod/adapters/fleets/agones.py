@@ -158,7 +158,7 @@ class AgonesFleet:
         return
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
+        """Follow the game servers until cancelled; call `on_change` when a server becomes ready or `fault` changes."""
         self._cache.begin(on_change)
         self._is_following = True
         try:
@@ -372,7 +372,7 @@ class AgonesFleet:
             elif server is not None and is_allocated(server):
                 now = {"owner": owner_of(server), "allocated_to": server_id_of(server)}
                 about = {"server_id": server_id, "slot": str(ref), **now}
-                _log.warning("server was allocated again and is left alone", extra=about)
+                _log.warning("server not deleted: it was allocated again", extra=about)
         left = [server for server in found if server.metadata.deletion_timestamp is None]
         deleted: list[AgonesServer] = []
         for server in left:

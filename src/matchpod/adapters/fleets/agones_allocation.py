@@ -170,7 +170,7 @@ class Allocations:
         try:
             return (await self._client.server(name)).metadata.uid
         except api_errors.KubernetesError as exc:  # the server is then identified by name and label only
-            _log.info("uid of an allocated server unknown", extra={"slot": name, "error": str(exc)})
+            _log.info("uid of allocated server unknown", extra={"slot": name, "error": str(exc)})
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:

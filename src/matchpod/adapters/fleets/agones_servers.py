@@ -68,7 +68,7 @@ def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True for a server of this region and owner, or of an early version, whose owner only its match can show."""
+    """True for a server of this region and owner, and for a server of an early version, whose owner is unknown."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 

@@ -262,7 +262,7 @@ class ProcessFleet(FixedSlots):
             self._records.write(msgspec.structs.replace(record, process=process))
         # An OverflowError means that the memory limit is too large.
         except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
-            # The message may quote the program name, which may contain a placeholder.
+            # The message may quote the program name, which contains the password if it has its placeholder.
             reason = _without_secret(str(exc), order.rcon_password)
             whose = f" as user {self._options.user}" if self._options.user else ""
             raise FleetError(f"the server cannot be started{whose}: {reason}") from exc

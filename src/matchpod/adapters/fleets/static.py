@@ -24,7 +24,7 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
 
 CLEAN_TRIES = 3
-"""Maximum number of attempts to clean up a server that accepts connections but does not answer: it may load a map."""
+"""Maximum number of attempts to clean up a server that accepts connections but does not answer while it loads a map."""
 
 CLEAN_PAUSE_S = 2.0
 """Seconds between two attempts."""

@@ -126,7 +126,7 @@ class _Watch:
         current = await self._client.version(self._labels)
         if went_back(self._version, current):
             _log.warning(
-                "versions of the cluster have gone back, listing again",
+                "resource versions of the cluster went back, listing again",
                 extra={"labels": dict(self._labels), "before": self._version, "after": current},
             )
             return False
@@ -163,7 +163,7 @@ class _Watch:
             self._version = None
             raise api_errors.MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
         if went_back(self._version or "", server.metadata.resource_version):
-            raise api_errors.ApiGoneError(410, "Expired", "the versions of the cluster have gone back")
+            raise api_errors.ApiGoneError(410, "Expired", "the resource versions of the cluster went back")
         if event.type != BOOKMARK:
             self._observer.change(server, is_deleted=event.type == DELETED)
         self._version = server.metadata.resource_version or self._version
