@@ -206,7 +206,7 @@ class Audit:
 
     @unavailable_on_outage
     async def log_ins(self) -> builtins.list[LogIn]:
-        """Return the newest log-ins to all organizations, and those of operators."""
+        """Return the newest log-ins of all organizations and of operators."""
         found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
         return [view_of(LogIn, row, org_name=name) for row, name in found]
 

@@ -51,7 +51,7 @@ class Verdict(StrEnum):
     CHANGED = "changed"
     """The recomputed history differs from the stored one."""
     NEW = "new"
-    """No history was stored: the match ended under a version without histories."""
+    """No history was stored, because the match ended under a version without histories."""
     SKIPPED = "skipped"
     """The match cannot be recomputed; the reason says why."""
     FAILED = "failed"

@@ -131,7 +131,7 @@ class Recorder:
         return history_of(self._row, self._fold.match, server_name=self._server_name)
 
     def _has_only_combat(self) -> bool:
-        """True if all new items are combat items. The rows of the match, which cost more, then need not be built."""
+        """True if all new items are combat items. The rows then need not be built, which costs more than the items."""
         played = self._fold.match.current_map
         return (
             played.is_scored

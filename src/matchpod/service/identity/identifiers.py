@@ -32,7 +32,7 @@ _SHORT: Final = 6
 """Number of characters of the id in a server's name, enough to distinguish servers of the same day."""
 
 _KEPT: Final = 4096
-"""Maximum number of cached map ids, those of a thousand series. They are needed with every write."""
+"""Maximum number of cached map ids, enough for a thousand series. Map ids are needed with every write."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

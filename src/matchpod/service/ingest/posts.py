@@ -1,6 +1,6 @@
 """Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
 
-The token in a URL or header identifies the sender. Of all bodies, only counts of shots are parsed here.
+The token in a URL or header identifies the sender. The only bodies that are parsed here are counts of shots.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _STORED_HEADERS: Final = {
         "x-timestamp",
     )
 }
-"""The headers of a log post that are stored, in lower case: those that `read_post` uses."""
+"""The headers of a log post that are stored because `read_post` uses them, by lower-case name."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Pairs of a lower-case name and a value."""

@@ -90,7 +90,7 @@ class CallbacksPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total: Annotated[
         int,
         Meta(
-            description=f"The number of items on all pages: the newest {MAX_LISTED} at most. To list older ones, "
+            description=f"The number of items on all pages, at most the newest {MAX_LISTED}. To list older items, "
             "set `until`."
         ),
     ]

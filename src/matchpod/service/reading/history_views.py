@@ -377,5 +377,5 @@ def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
 
 
 def counting_file(found: Sequence[DemoRow]) -> DemoRow | None:
-    """Return the file that counts: the last one that is available."""
+    """Return the file that counts, which is the last available file."""
     return next((row for row in reversed(found) if row.state is DemoState.AVAILABLE), None)

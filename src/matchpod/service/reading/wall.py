@@ -70,7 +70,7 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
     team2: str | None
     progress: MatchProgress
     is_followed: bool
-    """False if only the row of the match is known here: another replica follows its log."""
+    """False if only the row of the match is known here, because another replica follows its log."""
     attention: tuple[Attention, ...]
     """The reasons why the match needs attention, most urgent first."""
     claim: MatchClaim | None
@@ -94,7 +94,7 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
 
 
 class EndedMatch(MatchItem, frozen=True, kw_only=True):
-    """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
+    """A match that ended recently, or that failed and is not acknowledged yet."""
 
     is_fast: bool
     players: tuple[str, ...]
@@ -173,7 +173,7 @@ class Overview:
         calm = merge_causes([match for match in opened if match.server_id not in ended])
         every: list[WallCard] = [*calm, *(_claimed(match, claims.get(match.server_id)) for match in ended.values())]
         oldest = ended.get(failed[self._max_ended - 1]) if len(failed) > self._max_ended else None
-        older_ms = None if oldest is None else oldest.since_ms  # None: pruned meanwhile
+        older_ms = None if oldest is None else oldest.since_ms  # None also if the match was pruned meanwhile
         alerts = await self._alerts.read(org_id)
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 

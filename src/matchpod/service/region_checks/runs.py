@@ -73,7 +73,7 @@ class CheckRuns:
         self._requested.set()
 
     async def run(self) -> None:
-        """Run requested checks, those of several regions at once; never fail."""
+        """Run requested checks, of several regions concurrently; never fail."""
         async with asyncio.TaskGroup() as tasks:
             busy: set[str] = set()
             while True:

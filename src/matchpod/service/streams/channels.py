@@ -85,7 +85,7 @@ class Subscriber(Protocol):
         """Called when there are new items; must not block."""
 
     def rewind(self, channel: Channel, seq: int) -> None:
-        """Called when the items after this number are lost: go back to it."""
+        """Called when the items after this number are lost; the subscriber must go back to this number."""
 
 
 class Channel:
