@@ -17,7 +17,6 @@ import json
 import os
 import ssl
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
@@ -37,6 +36,7 @@ from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.objects import ServerState
 from matchpod.adapters.kubernetes.tls import tls_context
 from matchpod.ports import ServerOrder
+from tests.bench.checkouts import bench_folder
 from tests.chaos.cluster import Cluster
 from tests.chaos.http_messages import format_request
 from tests.chaos.plan import GameSpec
@@ -204,7 +204,7 @@ async def measure_matches(kubeconfig: Path, matches: int) -> list[float]:
         servers = await stack.enter_async_context(dev_servers(kubeconfig, number=0))
         start = await stack.enter_async_context(simulated_servers())
         await register(servers, matches + WARM_UP, start, [WHOLE])
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = stack.enter_context(bench_folder())
         region = agones_region(REGION, kubeconfig, secret_file(folder), fleet=servers.run)
         service = await stack.enter_async_context(Cluster(folder, SqliteStore(folder / "data"), regions=region))
         events = await stack.enter_async_context(running_events(service))
@@ -252,9 +252,9 @@ async def fake_cluster() -> AsyncIterator[Path]:
     """Serve the fake, and yield a kubeconfig for it."""
     api = FakeAgones(GameServers())
     api.allocate_s = BATCH_WAIT_S
-    with tempfile.TemporaryDirectory() as folder:
+    with bench_folder() as folder:
         async with serve(api) as url:
-            yield write_kubeconfig(Path(folder) / "kubeconfig", url, has_set_up=True)
+            yield write_kubeconfig(folder / "kubeconfig", url, has_set_up=True)
 
 
 async def main(calls: int) -> None:

@@ -14,16 +14,15 @@ import contextlib
 import gzip
 import itertools
 import json
-import platform
 import shutil
 import statistics
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
-from typing import Protocol
 
 import uvloop
 
@@ -33,10 +32,11 @@ if __name__ == "__main__":
 
 from tests.bench.bare_api import CREATED, GZIP, PLAIN
 from tests.bench.cadence import play_fast, settings_of
-from tests.bench.checkouts import THIS, Checkout, Machine, add_argument, checkouts
-from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request, whole_response
+from tests.bench.checkouts import THIS, Checkout, Machine, add_argument, bench_folder, checkouts
+from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request
 from tests.bench.pinned_process import PinnedProcess, cores, require_two_cores
 from tests.bench.stream_matches import REGION, Site
+from tests.chaos.http_messages import format_request, send
 
 ROUNDS = 7
 ROUND_S = 5.0
@@ -102,28 +102,25 @@ class Measurement:
     """CPU share of the load generator; near 1, the generator would be the bottleneck."""
 
 
-class Subject(Protocol):
-    """A server under test."""
+class Subject(ABC):
+    """A server under test, with its measurements."""
 
     name: str
-    routes: tuple[str, ...]
+    routes: tuple[str, ...] = ROUTES
 
+    def __init__(self) -> None:
+        self.measurements: dict[str, list[Measurement]] = {route: [] for route in ROUTES}
+
+    @abstractmethod
     async def measure(self, route: str, seconds: float) -> Measurement:
         """Measure a route for some seconds."""
 
 
-@dataclass
-class Series:
-    """A server with its measurements."""
-
-    subject: Subject
-    measurements: dict[str, list[Measurement]] = field(default_factory=lambda: {route: [] for route in ROUTES})
-
-
-class OtherServer:
+class OtherServer(Subject):
     """A server that is not Matchpod: one process, and the ids of servers that it knows."""
 
-    def __init__(self, name: str, process: PinnedProcess, routes: tuple[str, ...]) -> None:
+    def __init__(self, name: str, process: PinnedProcess, routes: tuple[str, ...] = ROUTES) -> None:
+        super().__init__()
         self.name = name
         self.process = process
         self.routes = routes
@@ -131,17 +128,16 @@ class OtherServer:
 
     async def measure(self, route: str, seconds: float) -> Measurement:
         """Create some servers and request them, or create more."""
-        created = [json.loads(await send_request(self._port, _create(OTHER_KEY), b"201")) for _ in range(MATCHES)]
+        created = [json.loads(await send_request(self._port, _create(OTHER_KEY), 201)) for _ in range(MATCHES)]
         ids = [server["serverId"] for server in created]
         return await _measure(self.process, self._port, _load(route, OTHER_KEY, ids), seconds)
 
 
-class Matchpod:
+class Matchpod(Subject):
     """The service from a given checkout, with live matches; restarted before each creation benchmark."""
 
-    routes: tuple[str, ...] = ROUTES
-
     def __init__(self, checkout: Checkout, folder: Path) -> None:
+        super().__init__()
         self.name = "Matchpod" if checkout.label == "this" else f"Matchpod, {checkout.label}"
         self._checkout = checkout
         self._folder = folder
@@ -161,8 +157,8 @@ class Matchpod:
         """Write the responses that the bare application sends, and the live view that Express sends."""
         server_id, key, port = self._ids[0], self._site.key, self._site.port
         for name, accept in ((PLAIN, ""), (GZIP, "gzip")):
-            response = await whole_response(port, _get(server_id, key, accept), b"200")
-            (folder / name).write_bytes(response)
+            response = await send(port, _get(server_id, key, accept))
+            (folder / name).write_bytes(response.raw)
         body = (folder / PLAIN).read_bytes().partition(b"\r\n\r\n")[2]
         packed = (folder / GZIP).read_bytes().partition(b"\r\n\r\n")[2]
         print(f"the response has {len(body):,} bytes, {len(packed):,} with gzip", file=sys.stderr)
@@ -170,7 +166,7 @@ class Matchpod:
             raise RuntimeError("the compressed response differs")
         (folder / "live.json").write_bytes(body)
         with self._fresh() as site:
-            (folder / CREATED).write_bytes(await whole_response(site.port, _create(site.key), b"201"))
+            (folder / CREATED).write_bytes((await send(site.port, _create(site.key))).raw)
 
     async def measure(self, route: str, seconds: float) -> Measurement:
         """Request the servers of live matches in turn, or create matches with a new service."""
@@ -207,20 +203,15 @@ class Matchpod:
 
 
 def _create(key: str) -> bytes:
-    return _request("POST /api/v1/matches", key, MATCH_BODY)
+    headers = {"Authorization": f"Bearer {key}", "Accept": "application/json", "Content-Type": "application/json"}
+    return format_request("POST", "/api/v1/matches", headers, MATCH_BODY)
 
 
 def _get(server_id: str, key: str, accept: str) -> bytes:
-    return _request(f"GET /api/v1/servers/{server_id}", key, accept=accept)
-
-
-def _request(line: str, key: str, body: bytes = b"", *, accept: str = "") -> bytes:
-    head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n"
-    if accept:
-        head += f"Accept-Encoding: {accept}\r\n"
-    if body:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
+    headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
+    return format_request(
+        "GET", f"/api/v1/servers/{server_id}", headers | ({"Accept-Encoding": accept} if accept else {})
+    )
 
 
 def _load(route: str, key: str, ids: Sequence[str]) -> Load:
@@ -254,7 +245,7 @@ def start_bare(folder: Path) -> OtherServer:
     """Start the application that sends recorded responses."""
     command = [sys.executable, "-m", "tests.bench.bare_api"]
     process = PinnedProcess(command, folder / "bare.log", environment={"BENCH_ANSWERS": str(folder)}, cwd=THIS)
-    return OtherServer(BARE, process, ROUTES)
+    return OtherServer(BARE, process)
 
 
 def start_express(folder: Path, name: str, rows: str) -> OtherServer:
@@ -285,7 +276,7 @@ def has_express(folder: Path) -> bool:
 
 async def run(
     folder: Path, compared: Sequence[Checkout], *, rounds: int, routes: Sequence[str] = ROUTES
-) -> list[Series]:
+) -> list[Subject]:
     """Start all servers, measure them in turns, and stop those that were started."""
     services: list[Matchpod] = []
     others: list[OtherServer] = []
@@ -301,10 +292,9 @@ async def run(
             others.append(start_express(folder, EXPRESS, "one"))
             others.append(start_express(folder, EXPRESS_ALL_ROWS, "all"))
             print(f"{EXPRESS}: {others[-1].process.wait_for(r'(node .*)', START_S)}", file=sys.stderr)
-        tested: list[Subject] = [others[0], *services, *others[1:]]
-        subjects = [Series(one) for one in tested]
+        subjects: list[Subject] = [others[0], *services, *others[1:]]
         for route in routes:
-            await _measure_route([one for one in subjects if route in one.subject.routes], route, rounds)
+            await _measure_route([one for one in subjects if route in one.routes], route, rounds)
     finally:
         for service in services:
             service.end()
@@ -313,15 +303,15 @@ async def run(
     return subjects
 
 
-async def _measure_route(subjects: Sequence[Series], route: str, rounds: int) -> None:
+async def _measure_route(subjects: Sequence[Subject], route: str, rounds: int) -> None:
     for one in subjects:
-        await one.subject.measure(route, WARM_UP_S)
+        await one.measure(route, WARM_UP_S)
     for _ in range(rounds):
         for one in subjects:
-            one.measurements[route].append(await one.subject.measure(route, ROUND_S))
+            one.measurements[route].append(await one.measure(route, ROUND_S))
 
 
-def print_figures(subjects: Sequence[Series]) -> None:
+def print_figures(subjects: Sequence[Subject]) -> None:
     """Print the results, one section per route."""
     print(f"{'':26}{'us of CPU':>11}{'least-most':>14}{'requests/s':>12}{'bare = 1':>10}{'Express = 1':>13}")
     for route in ROUTES:
@@ -334,20 +324,17 @@ def print_figures(subjects: Sequence[Series]) -> None:
     print(f"the load generator used up to {max(shares):.0%} of its core")
 
 
-def _print_row(one: Series, subjects: Sequence[Series], route: str) -> None:
+def _print_row(one: Subject, subjects: Sequence[Subject], route: str) -> None:
     costs = [each.cpu_us for each in one.measurements[route]]
     speed = statistics.median(each.requests_per_s for each in one.measurements[route])
     spread = f"{min(costs):,.0f}-{max(costs):,.0f}"
     ratios = [_speed_ratio(one, subjects, route, name) for name in (BARE, EXPRESS)]
-    print(
-        f"  {one.subject.name:24}{statistics.median(costs):>11,.0f}{spread:>14}{speed:>12,.0f}"
-        f"{ratios[0]:>10}{ratios[1]:>13}"
-    )
+    print(f"  {one.name:24}{statistics.median(costs):>11,.0f}{spread:>14}{speed:>12,.0f}{ratios[0]:>10}{ratios[1]:>13}")
 
 
-def _speed_ratio(one: Series, subjects: Sequence[Series], route: str, name: str) -> str:
+def _speed_ratio(one: Subject, subjects: Sequence[Subject], route: str, name: str) -> str:
     """How many requests it answers in the CPU time in which the other answers one."""
-    other = next((each for each in subjects if each.subject.name == name), None)
+    other = next((each for each in subjects if each.name == name), None)
     if other is None:
         return ""
     pairs = zip(other.measurements[route], one.measurements[route], strict=True)
@@ -362,12 +349,12 @@ def main() -> None:
     given = parser.parse_args()
     require_two_cores("API benchmark", "the load generator needs its own core")
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        measured = run(Path(name), checkouts(given.against), rounds=given.rounds, routes=given.route or ROUTES)
+    with bench_folder() as folder:
+        measured = run(folder, checkouts(given.against), rounds=given.rounds, routes=given.route or ROUTES)
         subjects = uvloop.run(measured)
     print(
-        f"\napi: {CONNECTIONS} connections, {given.rounds} rounds of {ROUND_S:g} s, {MATCHES} live matches; "
-        f"Python {platform.python_version()}\n{machine.text()}"
+        f"\napi: {CONNECTIONS} connections, {given.rounds} rounds of {ROUND_S:g} s, {MATCHES} live matches\n"
+        f"{machine.text()}"
     )
     print_figures(subjects)
 

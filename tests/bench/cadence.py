@@ -19,22 +19,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import platform
 import random
-import sqlite3
 import statistics
 import sys
-import tempfile
 import time
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import asyncpg  # type: ignore[import-untyped]
 import uvloop
 
 if __name__ == "__main__":
@@ -42,13 +38,12 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.settings.values import DATABASE_FILE
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.delays import Delay, Entry, StreamWatch, callback_delays, shares
-from tests.bench.history_databases import running_postgres
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import RCON_PASSWORD, Site, Way, game_settings, with_simulator_cvars
 from tests.chaos.receivers import Receivers
+from tests.chaos.stores import SqliteStore, Store, open_store
 
 SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
@@ -90,15 +85,12 @@ class Reading(NamedTuple):
 class Part:
     """What a service did in a part of the minute."""
 
-    seconds: float
-    cpu_s: float
+    used: Reading
+    """How long it took, and what the service used."""
     posts: int
     reports: int
     lines: int
     size: int
-    waited_s: float
-    written_mb: float
-    database_s: float
 
 
 @dataclass
@@ -107,8 +99,9 @@ class Subject:
 
     label: str
     site: Site
-    postgres: Postgres | None
-    """Its database; None if that is a SQLite file."""
+    store: Store
+    folder: Path
+    """The folder of its database server, if it has one."""
     parts: list[Part] = field(default_factory=list)
     idle_mb: float = 0.0
     """Its memory before the first match."""
@@ -124,13 +117,15 @@ class Subject:
     def read(self) -> Reading:
         """Return what the service has used so far."""
         service = self.site.service
-        database_s = 0.0 if self.postgres is None else self.postgres.cpu_s()
+        database_s = 0.0 if self.store.url is None else postgres_cpu_s(self.folder / "postgres")
         return Reading(time.time(), service.cpu_s(), service.waited_s(), service.written_mb(), database_s)
 
     async def entries(self, first: Reading, last: Reading) -> list[tuple[str, bytes]]:
         """Return kind and body of the entries that were stored between two readings."""
         times = f"received_ms >= {int(first.at_s * 1000)} AND received_ms < {int(last.at_s * 1000)}"
-        rows = await self._rows(f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}")
+        rows: list[tuple[Any, ...]] = await self.store.rows(
+            f"SELECT kind, body, is_compressed FROM raw_log WHERE {times}"
+        )
         return [(kind, unpacked(*body)) for kind, *body in rows]
 
     async def posts(self, first_ms: int, of: Sequence[str] = ()) -> set[Entry]:
@@ -138,15 +133,9 @@ class Subject:
         names = ", ".join(f"'{one}'" for one in of)
         wanted = f"kind = 'log'{f' AND server_id IN ({names})' if of else ''} AND received_ms >= {first_ms}"
         columns = "server_id, received_ms, headers, body, is_compressed"
-        rows = await self._rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
+        rows: list[tuple[Any, ...]] = await self.store.rows(f"SELECT {columns} FROM raw_log WHERE {wanted}")
         found = (Entry(server_id, at_ms, head, unpacked(*body)) for server_id, at_ms, head, *body in rows)
         return {one for one in found if not of or b"Game Over" in one.body}
-
-    async def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        if self.postgres is not None:
-            return await self.postgres.fetch(query)
-        with closing(sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)) as db:
-            return db.execute(query).fetchall()
 
     async def play_to_the_end(self) -> None:
         """Play short matches fast, and note how long after their end the callbacks arrived."""
@@ -213,32 +202,17 @@ async def play_fast(port: int, seconds: float | None) -> None:
     await console.close()
 
 
-class Postgres:
-    """The database server of a service."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        folder.mkdir()
-        self.url = stack.enter_context(running_postgres(folder))
-        self._pid = (folder / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
-
-    def cpu_s(self) -> float:
-        """Return the CPU time of all its processes, including those that have ended."""
-        ticks = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it has just ended
-                fields = stat.read_text().rpartition(")")[2].split()
-                if stat.parent.name == self._pid:
-                    ticks += sum(map(int, fields[11:15]))
-                elif fields[1] == self._pid:
-                    ticks += sum(map(int, fields[11:13]))
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    async def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        connection = await asyncpg.connect(self.url)
-        try:
-            return [tuple(row) for row in await connection.fetch(query)]
-        finally:
-            await connection.close()
+def postgres_cpu_s(folder: Path) -> float:
+    """Return the CPU time of all processes of a database server, including those that have ended."""
+    ticks, pid = 0, (folder / "postmaster.pid").read_text().split("\n", 1)[0]
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            if stat.parent.name == pid:
+                ticks += sum(map(int, fields[11:15]))
+            elif fields[1] == pid:
+                ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(
@@ -246,15 +220,19 @@ async def measure(
 ) -> list[Subject]:
     """Measure services beside each other: each has a label, a checkout, and PostgreSQL or not."""
     subjects: list[Subject] = []
-    stack = ExitStack()
+    stack = AsyncExitStack()
     try:
         for label, checkout, has_postgres in compared:
             (folder / label).mkdir()
             # Not in the data folder of the service, which others than its owner cannot enter.
-            postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
-            database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url, "MATCHPOD_SECRET_KEY": KEY}
+            own = folder / f"{label}-server"
+            own.mkdir()
+            store: Store = SqliteStore(folder / label)
+            if has_postgres:
+                store = await stack.enter_async_context(open_store(own))
+            database = {"MATCHPOD_DATABASE_URL": store.url, "MATCHPOD_SECRET_KEY": KEY} if store.url else {}
             site = Site(folder / label, servers + ENDING, speed=1.0, checkout=checkout, environment=database, way=way)
-            subjects.append(Subject(label, site, postgres))
+            subjects.append(Subject(label, site, store, own))
             site.begin()
             subjects[-1].idle_mb = site.service.resident_mb()
         played = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
@@ -287,7 +265,7 @@ async def measure(
     finally:
         for one in subjects:
             one.site.end()
-        stack.close()
+        await stack.aclose()
     return subjects
 
 
@@ -296,15 +274,11 @@ def part_of(rows: Sequence[tuple[str, bytes]], first: Reading, last: Reading) ->
     posts = [body for kind, body in rows if kind == "log"]
     reports = [body for kind, body in rows if kind in ("report", "shots", "detection")]
     return Part(
-        seconds=last.at_s - first.at_s,
-        cpu_s=last.cpu_s - first.cpu_s,
+        used=Reading(*(after - before for before, after in zip(first, last, strict=True))),
         posts=len(posts),
         reports=len(reports),
         lines=sum(body.count(b"\n") for body in posts),
         size=sum(map(len, posts)) + sum(map(len, reports)),
-        waited_s=last.waited_s - first.waited_s,
-        written_mb=last.written_mb - first.written_mb,
-        database_s=last.database_s - first.database_s,
     )
 
 
@@ -319,7 +293,7 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
         cells = "".join(f"{row[name]:>14,.{1 if row[name] < 1000 else 0}f}" for row in rows)
         print(f"{name:44}{cells}")
     if len(subjects) == 2:
-        first, second = ([one.cpu_s / max(1, one.posts) for one in subject.parts] for subject in subjects)
+        first, second = ([one.used.cpu_s / max(1, one.posts) for one in subject.parts] for subject in subjects)
         ratios = [after / before for before, after in zip(first, second, strict=True)]
         shown = ", ".join(f"{ratio - 1:+.1%}" for ratio in ratios)
         print(
@@ -328,38 +302,38 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
 
 
 def figures(subject: Subject, servers: int) -> dict[str, float]:
-    parts, answers_ms = subject.parts, sorted(subject.answers_ms)
-    hours = sum(one.seconds for one in parts) / 3600 * servers
-    cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
+    parts = subject.parts
+    used = Reading(*map(sum, zip(*(one.used for one in parts), strict=True)))
+    hours, cpu_s, posts = used.at_s / 3600 * servers, used.cpu_s, sum(one.posts for one in parts)
     return {
         "CPU of the service per match-hour, s": cpu_s / hours,
-        "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
+        "CPU of PostgreSQL per match-hour, s": used.database_s / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
         "reports of plugins per match-hour": sum(one.reports for one in parts) / hours,
         "lines per match-hour": sum(one.lines for one in parts) / hours,
         "KB per match-hour": sum(one.size for one in parts) / hours / 1000,
-        "MB written per match-hour": sum(one.written_mb for one in parts) / hours,
+        "MB written per match-hour": used.written_mb / hours,
         "MB of memory, before the first match": subject.idle_mb,
         "MB of memory, all matches live": subject.live_mb,
         "KB of memory per live match": (subject.live_mb - subject.idle_mb) / servers * 1000,
-        "get server, median ms": statistics.median(answers_ms),
-        "get server, 99 % within ms": answers_ms[int(len(answers_ms) * 0.99)],
+        "get server, median ms": percentile(subject.answers_ms, 0.5),
+        "get server, 99 % within ms": percentile(subject.answers_ms, 0.99),
         **{f"event of a stream after its {name}, ms": ms for name, ms in shares(subject.events).items()},
         **{f"callback after the {name} of Game Over, ms": ms for name, ms in shares(subject.callbacks).items()},
-        "service, % of a core": cpu_s / sum(one.seconds for one in parts) * 100,
-        "  could run but had no core, %": sum(one.waited_s for one in parts) / sum(one.seconds for one in parts) * 100,
+        "service, % of a core": cpu_s / used.at_s * 100,
+        "  could run but had no core, %": used.waited_s / used.at_s * 100,
     }
 
 
 def measure_and_print(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> None:
     """Measure services with a number of servers, and print the figures."""
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        subjects = uvloop.run(measure(Path(name), compared, servers=servers, seconds=given.seconds, way=given.way))
+    with bench_folder() as folder:
+        subjects = uvloop.run(measure(folder, compared, servers=servers, seconds=given.seconds, way=given.way))
     print(
-        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}, way: {given.way}; "
-        f"Python {platform.python_version()}\n{machine.text()}"
+        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}, way: {given.way}\n"
+        f"{machine.text()}"
     )
     print_figures(subjects, servers)
 

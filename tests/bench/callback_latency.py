@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import platform
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, checkouts, percentile
+from tests.bench.checkouts import Checkout, HostWatch, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.relay import Relay
 from tests.bench.stream_matches import FIRST_PLAYER, RCON_PASSWORD, START_S, Site
@@ -106,7 +104,7 @@ class Subject:
         self._speed = speed
         self._matches = matches
         self._site: Site | None = None
-        self._relay = Relay(self._port)
+        self._relay = Relay(lambda: self._site.port if self._site else 0)
 
     async def begin(self) -> None:
         """Start the farm and the service."""
@@ -120,10 +118,6 @@ class Subject:
             environment={"MATCHPOD_PUBLIC_URL": f"http://127.0.0.1:{self._relay.port}"},
         )
         self._site.begin()
-
-    def _port(self) -> int:
-        assert self._site is not None
-        return self._site.port
 
     def end(self) -> None:
         if self._site is not None:
@@ -226,14 +220,14 @@ def main() -> None:
     given = parser.parse_args()
     require_two_cores("benchmark of callback latency", "the farm needs its own core")
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+    with bench_folder() as folder:
         subjects = uvloop.run(
-            measure(Path(name), checkouts(given.against), turns=given.turns, speed=given.speed, matches=given.matches)
+            measure(folder, checkouts(given.against), turns=given.turns, speed=given.speed, matches=given.matches)
         )
     samples = given.turns * given.matches
     print(
         f"\ncallback latency: {samples} matches of each kind, {len(KINDS) * given.matches} at a time at {given.speed:g}x, "
-        f"SQLite; Python {platform.python_version()}\n{machine.text()}"
+        f"SQLite\n{machine.text()}"
     )
     print_figures(subjects)
 

@@ -11,11 +11,16 @@ import asyncio
 import bisect
 import math
 import os
+import platform
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, process_time
+
+from tests.chaos.machine import read_times
 
 THIS = Path(__file__).resolve().parents[2]
 CALIBRATION_STEPS = 300_000
@@ -52,6 +57,13 @@ def checkouts(against: Path | None) -> list[Checkout]:
     return [before, Checkout("after", THIS)]
 
 
+@contextmanager
+def bench_folder() -> Iterator[Path]:
+    """Yield a folder for the files of a benchmark."""
+    with tempfile.TemporaryDirectory(prefix="matchpod-bench-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
 def calibrate() -> float:
     """Return the milliseconds of CPU time that a fixed loop takes here: the best of some runs."""
     times = []
@@ -68,15 +80,15 @@ class Machine:
     """How busy the machine is from now on."""
 
     def __init__(self) -> None:
-        self._begin = _cpu_times()
+        self._begin = read_times()
 
     def text(self) -> str:
         """Return the load average, and the shares of CPU time that were idle and taken by the host since."""
-        passed = [now - before for now, before in zip(_cpu_times(), self._begin, strict=True)]
+        passed = [now - before for now, before in zip(read_times(), self._begin, strict=True)]
         whole = max(1, sum(passed))
         priority = "" if os.sched_getscheduler(0) == os.SCHED_OTHER else ", real-time priority"
         return (
-            f"load average {os.getloadavg()[0]:.1f}, idle {passed[3] / whole:.0%}, "
+            f"Python {platform.python_version()}, load average {os.getloadavg()[0]:.1f}, idle {passed[3] / whole:.0%}, "
             f"taken by the host {passed[7] / whole:.1%}, calibration loop {calibrate():.1f} ms{priority}"
         )
 
@@ -92,7 +104,7 @@ class HostWatch:
         """Read the system's counter again and again."""
         while True:
             self._times_s.append(monotonic())
-            self._taken_s.append(_cpu_times()[7] / os.sysconf("SC_CLK_TCK"))
+            self._taken_s.append(read_times()[7] / os.sysconf("SC_CLK_TCK"))
             await asyncio.sleep(HOST_WATCH_S)
 
     def taken_s(self, begin_s: float, end_s: float) -> float:
@@ -107,7 +119,3 @@ def percentile(values: Sequence[float], share: float) -> float:
     """Return the value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
-
-
-def _cpu_times() -> list[int]:
-    return [int(one) for one in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]

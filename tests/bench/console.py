@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import cast
 
 import httpx
 import uvloop
@@ -28,7 +25,9 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.bench import console_wall
+from tests.bench.checkouts import Machine, bench_folder
 from tests.bench.stream_matches import Match, Site
+from tests.bench.stream_readers import ReaderGroup, StreamReader
 
 WALL_MATCHES = 500
 MATCHES = 100
@@ -61,44 +60,11 @@ class Turn:
     updates_per_s: float = 0.0
 
 
-@dataclass
-class Totals:
-    """What all viewers received so far."""
+class Viewer(StreamReader):
+    """An open page: reads its stream and counts updates."""
 
-    size: int = 0
-    updates: int = 0
-    opened: int = 0
-    failures: list[str] = field(default_factory=list)
-
-
-class Viewer(asyncio.Protocol):
-    """An open page: reads its stream and counts."""
-
-    def __init__(self, totals: Totals, path: str, cookie: str) -> None:
-        self._totals = totals
-        self._request = (
-            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nCookie: {cookie}\r\n\r\n"
-        )
-        self._is_open = False
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(self._request.encode())
-
-    def data_received(self, data: bytes) -> None:
-        if not self._is_open:
-            self._is_open = True
-            self._totals.opened += 1
-            if not data.startswith(b"HTTP/1.1 200"):
-                self._totals.failures.append(data[:200].decode("latin-1"))
-        self._totals.size += len(data)
-        self._totals.updates += data.count(b"\nid: ")
-
-    def close(self) -> None:
-        """Leave the page."""
-        if self._transport is not None:
-            self._transport.abort()
+    def read_chunk(self, chunk: bytes) -> None:
+        self._group.events += chunk.count(b"\nid: ")
 
 
 async def measure_viewers(folder: Path, speed: float) -> tuple[list[Turn], list[Turn]]:
@@ -116,13 +82,13 @@ async def measure_viewers(folder: Path, speed: float) -> tuple[list[Turn], list[
         await asyncio.sleep(WARM_UP_S / speed)
         turns: dict[bool, list[Turn]] = {False: [], True: []}
         for has_viewers in TURNS:
-            totals = Totals()
-            viewers = await open_viewers(site, totals, paths(matches) if has_viewers else [], cookie)
-            turns[has_viewers].append(await measure_turn(site, totals))
+            group = ReaderGroup(site.port, {"Cookie": cookie, "Accept": "text/event-stream"})
+            viewers = await open_viewers(group, paths(matches) if has_viewers else [])
+            turns[has_viewers].append(await measure_turn(site, group))
             for viewer in viewers:
-                viewer.close()
-            if totals.failures:
-                raise RuntimeError(totals.failures[0])
+                viewer.stop()
+            if group.failures:
+                raise RuntimeError(group.failures[0])
     finally:
         site.end()
     return turns[False], turns[True]
@@ -141,32 +107,29 @@ def paths(matches: Sequence[Match]) -> list[str]:
     return [WALL_STREAM if number % 2 else pages[number // 2 % len(pages)] for number in range(VIEWERS)]
 
 
-async def open_viewers(site: Site, totals: Totals, streams: Sequence[str], cookie: str) -> list[Viewer]:
+async def open_viewers(group: ReaderGroup, streams: Sequence[str]) -> list[Viewer]:
     """Open all streams; return when they are open and have received all that is there already."""
-    loop = asyncio.get_running_loop()
-    viewers = [Viewer(totals, path, cookie) for path in streams]
-    for viewer in viewers:
-        await loop.create_connection(lambda viewer=viewer: viewer, "127.0.0.1", site.port)  # type: ignore[misc]
-    deadline = monotonic() + OPEN_S
-    while totals.opened < len(viewers):
-        if monotonic() > deadline:
-            raise RuntimeError(f"only {totals.opened} of {len(viewers)} streams opened")
-        await asyncio.sleep(0.05)
+    viewers = [Viewer(group, path) for path in streams]
+    async with asyncio.timeout(OPEN_S):
+        for viewer in viewers:
+            await viewer.connect()
+        while group.opened < len(viewers):
+            await asyncio.sleep(0.05)
     return viewers
 
 
-async def measure_turn(site: Site, totals: Totals) -> Turn:
+async def measure_turn(site: Site, group: ReaderGroup) -> Turn:
     """Measure the service for a while."""
     await asyncio.sleep(SETTLE_S)
-    begin, size, updates = monotonic(), totals.size, totals.updates
+    begin, size, updates = monotonic(), group.size, group.events
     cpu_s, waited_s = site.service.cpu_s(), site.service.waited_s()
     await asyncio.sleep(TURN_S)
     seconds = monotonic() - begin
     return Turn(
         cores=(site.service.cpu_s() - cpu_s) / seconds,
         waited=(site.service.waited_s() - waited_s) / seconds,
-        bytes_per_s=(totals.size - size) / seconds,
-        updates_per_s=(totals.updates - updates) / seconds,
+        bytes_per_s=(group.size - size) / seconds,
+        updates_per_s=(group.events - updates) / seconds,
     )
 
 
@@ -174,7 +137,7 @@ async def measure_turn(site: Site, totals: Totals) -> Turn:
 
 
 def print_wall(figures: Sequence[console_wall.Figure]) -> None:
-    print(f"\nconsole: the wall with {WALL_MATCHES} open matches; Python {platform.python_version()}")
+    print(f"\nconsole: the wall with {WALL_MATCHES} open matches")
     print(f"{'':56}{'median':>10}{'slowest':>10}{'size':>10}")
     for one in figures:
         print(f"{one.what:56}{one.median_ms:>7.1f} ms{max(one.times_ms):>7.0f} ms{one.size / 1000:>7,.0f} KB")
@@ -207,14 +170,15 @@ def main() -> None:
     parser.add_argument("--only", choices=("wall", "viewers"))
     parser.add_argument("--speed", type=float, default=1.0, help="of the matches that viewers look at")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    machine = Machine()
+    with bench_folder() as folder:
         if given.only != "viewers":
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
             turns = uvloop.run(measure_viewers(folder / "viewers", given.speed))
             print_viewers(*turns, given.speed)
+    print(machine.text())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from time import process_time
 from typing import Final
@@ -27,7 +26,7 @@ if __name__ == "__main__":
 from matchpod.ports import Database, Statement
 from matchpod.storage.migrate import migrate
 from tests.bench.api import MATCH
-from tests.bench.checkouts import Machine, add_argument, checkouts
+from tests.bench.checkouts import Machine, add_argument, bench_folder, checkouts
 from tests.bench.history_databases import PostgresHome, SqliteHome, running_postgres
 from tests.contract.test_audited_acts import PROGRAM, World
 from tests.vaults import VAULT
@@ -88,14 +87,14 @@ def main() -> None:
     add_argument(parser)
     parser.add_argument("--server", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+    with bench_folder() as folder:
         if arguments.server is not None:
             home = PostgresHome(arguments.server, f"b{os.getpid()}") if arguments.server else None
-            cpu_us, entries = uvloop.run(measure(home or SqliteHome(Path(name), "creation")))
+            cpu_us, entries = uvloop.run(measure(home or SqliteHome(folder, "creation")))
             print(json.dumps([cpu_us, entries]))
             return
         with contextlib.ExitStack() as stack:
-            compare(arguments.against, stack.enter_context(running_postgres(Path(name))))
+            compare(arguments.against, stack.enter_context(running_postgres(folder)))
 
 
 def compare(against: Path | None, server: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cs2_protocol.log_clock import parse_stamp
+from tests.bench.checkouts import percentile
 from tests.bench.stream_matches import ACCOUNT_ZERO
 
 _KILL = re.compile(
@@ -120,9 +121,7 @@ def _waited_ms(entry: Entry, stamp: bytes) -> float:
 
 def shares(delays: Sequence[Delay]) -> dict[str, float]:
     """Return the median, p99 and maximum of both delays, by name."""
-    found: dict[str, float] = {}
-    for name, values in (("post", [one.received_ms for one in delays]), ("line", [one.printed_ms for one in delays])):
-        ordered = sorted(values) or [0.0]
-        for share in (0.5, 0.99, 1.0):
-            found[f"{name} p{share * 100:.0f}"] = ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-    return found
+    values = {"post": [one.received_ms for one in delays], "line": [one.printed_ms for one in delays]}
+    return {
+        f"{name} p{share * 100:.0f}": percentile(values[name], share) for name in values for share in (0.5, 0.99, 1.0)
+    }

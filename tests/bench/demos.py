@@ -18,7 +18,6 @@ import contextlib
 import hashlib
 import os
 import random
-import re
 import signal
 import socket
 import statistics
@@ -35,6 +34,10 @@ import httpx
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.server_status import ServerPhase
 from matchpod.storage import servers
+from tests.bench.http_load import Caller
+from tests.bench.pinned_process import give_way
+from tests.chaos.http_messages import format_request
+from tests.chaos.stores import Rows, SqliteStore
 from tests.e2e.serve_process import ServeProcess, serving
 from tests.s3_server import BUCKET, CREDENTIALS
 from tests.server_rows import server_row
@@ -46,42 +49,9 @@ RECORDED = b'{"record_demo":true}'
 CALL_S = 200.0
 
 
-def memory_kb(pid: int) -> tuple[int, int]:
-    """Return the resident memory of a process now, and its peak, without pages of files."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = {name: int(value) for name, value in re.findall(r"(RssAnon|VmHWM):\s+(\d+) kB", status)}
-    return found["RssAnon"], found["VmHWM"]
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed]
-
-
-class Caller:
-    """Polls a server all the time, on one connection, and keeps the times of the answers."""
-
-    def __init__(self, service: ServeProcess, key: str) -> None:
-        self._url = httpx.URL(f"{service.url}/api/v1/servers/srv_0")
-        self._request = f"GET {self._url.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
-        self.times: list[float] = []
-
-    async def run(self) -> None:
-        reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
-        while True:
-            began = time.perf_counter()
-            writer.write(self._request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            found = re.search(rb"content-length: (\d+)", head)
-            assert head.startswith(b"HTTP/1.1 200"), head
-            assert found is not None
-            await reader.readexactly(int(found[1]))
-            self.times.append(time.perf_counter() - began)
-            await asyncio.sleep(POLL_S)
-
-    def take(self) -> list[float]:
-        taken, self.times = self.times, []
-        return taken
+def memory_mib(pid: int) -> float:
+    """Return the resident memory of a process, without pages of files."""
+    return int(Path(f"/proc/{pid}/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
 
 
 BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
@@ -111,7 +81,7 @@ def upload(url: str, name: str, size: int, mb_per_s: float) -> int:
 
 def shown(times: list[float]) -> str:
     cuts = statistics.quantiles(times, n=100)
-    return f"{1000 * statistics.median(times):6.2f} {1000 * cuts[98]:7.2f} {1000 * max(times):8.1f}   ({len(times)})"
+    return f"{statistics.median(times):6.2f} {cuts[98]:7.2f} {max(times):8.1f}   ({len(times)})"
 
 
 @contextlib.asynccontextmanager
@@ -131,41 +101,40 @@ async def add_matches(service: ServeProcess, number: int) -> None:
             await servers.create(db, row, idempotency=None)
 
 
-async def rows(service: ServeProcess) -> list[tuple[object, ...]]:
-    async with database(service) as db:
-        return list(
-            await db.read("SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id")
-        )
+async def rows(service: ServeProcess) -> Rows:
+    query = "SELECT server_id, state, reason, sha256, received_bytes FROM demos ORDER BY server_id"
+    return await SqliteStore(service.folder / "data").rows(query)
 
 
 async def measure(service: ServeProcess, upload_url: str, options: argparse.Namespace) -> None:
-    key = service.key
     await add_matches(service, options.uploads + 1)
-    main, (receiver, *_) = service.process.pid, children(service.process.pid)
-    caller = Caller(service, key)
+    main = service.process.pid
+    receiver = int(Path(f"/proc/{main}/task/{main}/children").read_text().split()[0])
+    request = format_request("GET", "/api/v1/servers/srv_0", {"Authorization": f"Bearer {service.key}"})
+    caller = Caller(httpx.URL(service.url).port or 80, [request], pause_s=POLL_S)
     polling = asyncio.create_task(caller.run())
     size = options.megabytes * MB
     await asyncio.sleep(3)
     caller.take()
     print(f"{'GET server, ms':24} median     p99      max   (requests)")
-    before = (memory_kb(main), memory_kb(receiver))
+    before = (memory_mib(main), memory_mib(receiver))
     await asyncio.sleep(options.seconds)
     print(f"{'without uploads':24} {shown(caller.take())}")
     command = [sys.executable, "-m", "tests.bench.demos", "--client", upload_url]
     command += ["--uploads", str(options.uploads), "--megabytes", str(options.megabytes), "--rate", str(options.rate)]
     began = time.perf_counter()
-    clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, preexec_fn=give_way)
     ends = asyncio.create_task(clients.communicate())
-    peak = [0, 0]
+    peak = [0.0, 0.0]
     while not ends.done():
         await asyncio.sleep(0.1)
         for number, pid in enumerate((main, receiver)):
-            peak[number] = max(peak[number], memory_kb(pid)[0])
+            peak[number] = max(peak[number], memory_mib(pid))
     took = time.perf_counter() - began
     print(f"{'with uploads':24} {shown(caller.take())}")
     await asyncio.sleep(options.seconds)
     print(f"{'without, afterwards':24} {shown(caller.take())}")
-    after = (memory_kb(main), memory_kb(receiver))
+    after = (memory_mib(main), memory_mib(receiver))
     sent = (await ends)[0].decode().split()
     assert set(sent) == {"200"}, f"uploads were refused: {sent}"
     right = checksum(size)
@@ -173,8 +142,8 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     print(f"\n{options.uploads} uploads of {options.megabytes} MB at once: {took:.1f} s, {total / MB / took:.0f} MB/s")
     for number, name in enumerate(("the service", "the receiving process")):
         print(
-            f"{name:24} {before[number][0] / 1024:.0f} MiB before, {peak[number] / 1024:.0f} at most,"
-            f" {after[number][0] / 1024:.0f} afterwards (anonymous memory)"
+            f"{name:24} {before[number]:.0f} MiB before, {peak[number]:.0f} at most,"
+            f" {after[number]:.0f} afterwards (anonymous memory)"
         )
     stored = {str(row[0]): row for row in await rows(service)}
     good = sum(row[1] == "available" and row[3] == right for row in stored.values())
@@ -223,7 +192,8 @@ def storage(kind: str) -> Iterator[str]:
     os.environ.update(CREDENTIALS)
     program = "import sys; from tests.s3_server import s3_server\n"
     program += "with s3_server() as u: print(u, flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE) as server:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stdin=pipe, preexec_fn=give_way) as server:
         assert server.stdout is not None
         assert server.stdin is not None
         url = server.stdout.readline().decode().strip()

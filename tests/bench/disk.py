@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import logging
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,6 +30,7 @@ from matchpod.ports import Database, Delivery
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import compaction, outbox, raw_log
 from matchpod.storage.migrate import migrate
+from tests.bench.checkouts import bench_folder
 from tests.bench.history_databases import Home, PostgresHome, SqliteHome, running_postgres
 from tests.contract import simulated_region
 from tests.contract.world import open_world
@@ -154,8 +154,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("sqlite", "postgresql"), help="measure only this database")
     given = parser.parse_args()
     logging.disable(logging.ERROR)  # a server that is released may have a post in flight
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with bench_folder() as folder:
         if given.only != "postgresql":
             print_figures("SQLite", given.matches, *uvloop.run(measure(SqliteHome(folder, SCHEMA), given.matches)))
         if given.only != "sqlite":

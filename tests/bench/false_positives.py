@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
@@ -29,10 +27,13 @@ from tests.corpus_folder import corpus_dir
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
-MATCHES = 500
 STEP_MS = 2_000
-HONEST_TITLES = ("", "matches", "maps of a player", "matches with a report", *(f"`{kind}`" for kind in KINDS))
-CHEATER_TITLES = ("", "matches", "cheater found", "another player reported", *(f"found as `{kind}`" for kind in KINDS))
+MATCHES, PLAYER_MAPS, ACCUSED = "matches", "maps of a player", "matches with a report"
+FOUND, WRONG = "cheater found", "another player reported"
+HONEST_TITLES = (MATCHES, PLAYER_MAPS, ACCUSED, *(f"`{kind}`" for kind in KINDS))
+CHEATER_TITLES = (MATCHES, FOUND, WRONG, *(f"found as `{kind}`" for kind in KINDS))
+Figures = Counter[str]
+"""What was counted in some matches, by the title of its column."""
 HONEST_SECTION, CHEATER_SECTION = "simulated matches", "simulated cheaters"
 COMMAND = ".venv/bin/python tests/bench/false_positives.py"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -63,45 +64,6 @@ CHEATED = ("competitive", "wingman, best of three", "casual", "deathmatch", "ret
 """The games that are also played with a cheater."""
 
 
-class Figures(msgspec.Struct):
-    """What was counted in some matches."""
-
-    matches: int = 0
-    player_maps: int = 0
-    accused_matches: int = 0
-    reports: Counter[str] = msgspec.field(default_factory=Counter)
-
-    def add(self, other: Figures) -> None:
-        self.matches += other.matches
-        self.player_maps += other.player_maps
-        self.accused_matches += other.accused_matches
-        self.reports += other.reports
-
-    def counts(self) -> list[int]:
-        return [self.matches, self.player_maps, self.accused_matches, *(self.reports[kind] for kind in KINDS)]
-
-
-class CheaterFigures(msgspec.Struct):
-    """What was counted in some matches with one cheater each."""
-
-    matches: int = 0
-    found: int = 0
-    wrong: int = 0
-    """Matches in which another player was reported."""
-    kinds: Counter[str] = msgspec.field(default_factory=Counter)
-
-    def add(self, played: PlayedMatch) -> None:
-        cheaters = {player.person.player_id for player in played.machine.arena.players if player.person.is_cheater}
-        reported = played.reader.match.detections
-        self.matches += 1
-        self.found += any(one.player_id in cheaters for one in reported)
-        self.wrong += any(one.player_id not in cheaters for one in reported)
-        self.kinds.update({one.kind for one in reported if one.player_id in cheaters})
-
-    def counts(self) -> list[int]:
-        return [self.matches, self.found, self.wrong, *(self.kinds[kind] for kind in KINDS)]
-
-
 class SteppedMatch(PlayedMatch):
     """Reads the log every two seconds of the game instead of every tick, which is much faster."""
 
@@ -123,9 +85,13 @@ def play(settings: GameSettings, scenario: Scenario, seed: int) -> PlayedMatch:
 def measure_game(name: str, seed: int) -> Figures:
     """Simulate one match and count the reports."""
     match = play(*GAMES[name], seed).reader.match
-    found = Counter(one.kind for one in match.detections)
     player_maps = sum(len(played.ledger.lines()) for played in match.maps)
-    return Figures(1, player_maps, bool(found), found)
+    return _figures([one.kind for one in match.detections], player_maps)
+
+
+def _figures(kinds: Sequence[str], player_maps: int) -> Figures:
+    found = Counter({MATCHES: 1, PLAYER_MAPS: player_maps, ACCUSED: int(bool(kinds))})
+    return found + Counter(f"`{kind}`" for kind in kinds)
 
 
 def games(matches: int, first_seed: int) -> Iterator[tuple[str, int]]:
@@ -139,15 +105,21 @@ def measure(matches: int, *, first_seed: int = 1) -> dict[str, Figures]:
     """Simulate this many matches; return the figures of each game."""
     figures = {name: Figures() for name in GAMES}
     for name, seed in games(matches, first_seed):
-        figures[name].add(measure_game(name, seed))
+        figures[name] += measure_game(name, seed)
     return figures
 
 
-def measure_cheaters(name: str, seeds: Iterable[int]) -> CheaterFigures:
+def measure_cheaters(name: str, seeds: Iterable[int]) -> Figures:
     """Simulate a game with a cheater once per seed."""
-    figures = CheaterFigures()
+    figures = Figures()
     for seed in seeds:
-        figures.add(play(GAMES[name][0], Scenario.CHEATER, seed))
+        played = play(GAMES[name][0], Scenario.CHEATER, seed)
+        cheaters = {player.person.player_id for player in played.machine.arena.players if player.person.is_cheater}
+        reported = played.reader.match.detections
+        figures[MATCHES] += 1
+        figures[FOUND] += any(one.player_id in cheaters for one in reported)
+        figures[WRONG] += any(one.player_id not in cheaters for one in reported)
+        figures.update({f"found as `{one.kind}`" for one in reported if one.player_id in cheaters})
     return figures
 
 
@@ -157,28 +129,28 @@ def measure_corpus(folder: Path) -> dict[str, Figures]:
     for log in (INFERNO, *CSGO_LOGS):
         _, events = read_log(folder / log)
         for name, read in zip(figures, (events, with_humans_for_bots(events)), strict=True):
-            figures[name].add(_observe(read))
+            figures[name] += _observe(read)
     return figures
 
 
 def _observe(events: Iterable[GameEvent]) -> Figures:
     detectors = Detectors.of(COMPETITIVE)
-    found = Counter(one.kind for event in events for one in detectors.apply(event))
-    return Figures(1, len(detectors.players), bool(found), found)
+    found = [one.kind for event in events for one in detectors.apply(event)]
+    return _figures(found, len(detectors.players))
 
 
-def table(titles: Sequence[str], figures: Mapping[str, Figures | CheaterFigures]) -> list[str]:
+def table(titles: Sequence[str], figures: Mapping[str, Figures]) -> list[str]:
     """Return the figures as Markdown, with a row for each game."""
-    lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
+    lines = [f"| | {' | '.join(titles)} |", f"|---{'|---:' * len(titles)}|"]
     for name, one in figures.items():
-        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in one.counts())} |")
+        lines.append(f"| {name} | {' | '.join(f'{one[title]:,}' for title in titles)} |")
     return lines
 
 
 def main(arguments: list[str]) -> int:
     """Measure, print the table, and write it into the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--matches", type=int, default=MATCHES, help="simulated matches (default: %(default)s)")
+    parser.add_argument("--matches", type=int, default=500, help="simulated matches (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first match of each game")
     parser.add_argument("--cheaters", type=int, default=0, help="only play this many matches with a cheater per game")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/lab/anticheat.md")
@@ -198,10 +170,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure_all(matches: int, *, first_seed: int) -> dict[str, Figures]:
-    figures, total = measure(matches, first_seed=first_seed), Figures()
-    for one in figures.values():
-        total.add(one)
-    figures["all simulated matches"] = total
+    figures = measure(matches, first_seed=first_seed)
+    figures["all simulated matches"] = sum(figures.values(), Figures())
     return figures | (measure_corpus(corpus_dir()) if corpus_dir().is_dir() else {})
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -18,7 +19,8 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from cs2_protocol.log_clock import parse_stamp
-from tests.bench.stream_matches import MeasuredProcess
+from tests.bench.pinned_process import PinnedProcess
+from tests.chaos.http_messages import read_request
 
 SERVERS = 500
 SPEED = 30
@@ -28,11 +30,6 @@ SETTLE_S = 15.0
 """Time for players to connect and warm up: 7.5 simulated minutes."""
 MEASURE_S = 30.0
 
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_TOKEN = re.compile(rb"\r\nx-server-instance-token: *(\w+)", re.IGNORECASE)
-_STAMP = re.compile(rb"\r\nx-timestamp: *([^\r]+)", re.IGNORECASE)
-_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-
 
 @dataclass
 class Counts:
@@ -41,55 +38,38 @@ class Counts:
     lines: int = 0
     posts: int = 0
     size: int = 0
-    clocks: dict[bytes, bytes] = field(default_factory=dict)
+    clocks: dict[str, str] = field(default_factory=dict)
     """The newest time stamp of each server, by its instance token."""
 
-    def seconds(self) -> dict[bytes, float]:
+    def seconds(self) -> dict[str, float]:
         """Return the simulated time of each server, in seconds."""
-        stamps = {token: parse_stamp(stamp.decode()) for token, stamp in self.clocks.items()}
+        stamps = {token: parse_stamp(stamp) for token, stamp in self.clocks.items()}
         return {token: ms / 1000 for token, ms in stamps.items() if ms is not None}
 
 
-class Receiver(asyncio.Protocol):
-    """Counts posts and answers 200."""
-
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-        self._waiting = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._waiting += data
-        while (end := self._waiting.find(b"\r\n\r\n")) >= 0:
-            head = self._waiting[:end]
-            length, token, stamp = _LENGTH.search(head), _TOKEN.search(head), _STAMP.search(head)
-            assert length is not None
-            assert token is not None
-            assert stamp is not None
-            whole = end + 4 + int(length[1])
-            if len(self._waiting) < whole:
-                return
-            self._counts.posts += 1
-            self._counts.size += whole
-            self._counts.lines += self._waiting.count(b"\n", end + 4, whole)
-            self._counts.clocks[token[1]] = stamp[1]
-            self._waiting = self._waiting[whole:]
-            self._transport.write(_ANSWER)
+async def receive(counts: Counts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Count the posts on a connection and answer 200."""
+    # Cancelled at the end only: nothing waits for this task.
+    with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        while (request := await read_request(reader)) is not None:
+            counts.posts += 1
+            counts.size += len(request.raw)
+            counts.lines += request.body.count(b"\n")
+            counts.clocks[request.headers["x-server-instance-token"]] = request.headers["x-timestamp"]
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    writer.close()
 
 
-def start_farm(port: int) -> MeasuredProcess:
+def start_farm(port: int) -> PinnedProcess:
     """Start the farm on its own core; its servers post to a port."""
     arguments = f"simulate --farm {SERVERS} -port 0 --speed {SPEED} --quiet +rcon_password bench +log on {DETAIL}"
     command = [sys.executable, "-m", "matchpod", *arguments.split()]
-    return MeasuredProcess([*command, "+logaddress_add_http", f"http://127.0.0.1:{port}/"], Path(os.devnull))
+    return PinnedProcess([*command, "+logaddress_add_http", f"http://127.0.0.1:{port}/"], Path(os.devnull))
 
 
 async def measure() -> None:
     loop, counts = asyncio.get_running_loop(), Counts()
-    listening = await loop.create_server(lambda: Receiver(counts), "127.0.0.1", 0, backlog=SERVERS)
+    listening = await asyncio.start_server(partial(receive, counts), "127.0.0.1", 0, backlog=SERVERS)
     farm = start_farm(listening.sockets[0].getsockname()[1])
     try:
         await asyncio.sleep(SETTLE_S)

@@ -13,15 +13,11 @@ import asyncio
 import itertools
 import json
 import os
-import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import perf_counter
-from typing import NamedTuple
 
 import uvloop
 
@@ -29,11 +25,13 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts, percentile
-from tests.bench.http_load import Load, run_load, send_request
-from tests.bench.pinned_process import require_two_cores
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts, percentile
+from tests.bench.http_load import Caller, Load, run_load
+from tests.bench.pinned_process import give_way, require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 from tests.bench.stream_readers import ReaderGroup, StreamReader
+from tests.chaos.http_messages import format_request
+from tests.chaos.load import Measured, ask, requests
 
 CONNECTIONS = 64
 FAULTS = 480
@@ -59,12 +57,6 @@ AIM = 5.0
 BEGIN_S = 1.0
 """Time for a flood to begin before it is measured. The opening of the streams is measured too."""
 
-ALL = "all requests"
-"""The row that the aim is for: of each request alone, the slowest hundredth is a few."""
-
-Latencies = dict[str, list[float]]
-"""Latencies in milliseconds, by request."""
-
 KINDS = ("lists", "faults", "streams", "metrics")
 NAMES = {
     "lists": f"{CONNECTIONS} connections of lists",
@@ -75,8 +67,7 @@ NAMES = {
 
 
 def _get(path: str, key: str = "") -> bytes:
-    authorization = f"Authorization: Bearer {key}\r\n" if key else ""
-    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}\r\n".encode()
+    return format_request("GET", path, {"Authorization": f"Bearer {key}"} if key else {})
 
 
 # --- the flood: a process of its own ------------------------------------------------------------------------------
@@ -92,17 +83,16 @@ async def flood(kind: str, port: int, key: str, server_id: str) -> None:
             for _ in range(METRICS_CONNECTIONS):
                 group.create_task(_send_without_end(port, _get("/metrics") * PIPELINED))
     else:
-        requests, status = itertools.repeat(_get(f"/api/v1/servers?pageSize={LISTED}", key)), b"200"
+        request, status = _get(f"/api/v1/servers?pageSize={LISTED}", key), b"200"
         if kind == "faults":
             body = json.dumps({"gameSettings": {f"field{number}": number for number in range(FAULTS)}}).encode()
-            head = f"POST /api/v1/matches HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            requests, status = itertools.repeat(head.encode() + body), b"400"
-        await run_load(port, Load(requests, status), 3600.0, connections=CONNECTIONS)
+            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            request, status = format_request("POST", "/api/v1/matches", headers, body), b"400"
+        await run_load(port, Load(itertools.repeat(request), status), 3600.0, connections=CONNECTIONS)
 
 
 async def _flood_with_streams(port: int, key: str, server_id: str) -> None:
-    group = ReaderGroup(port, key)
+    group = ReaderGroup(port, {"Authorization": f"Bearer {key}"})
     readers = [StreamReader(group, f"/api/v1/servers/{server_id}/stream") for _ in range(STREAMS)]
     await asyncio.gather(*(reader.connect() for reader in readers))
     while not group.failures:
@@ -138,7 +128,7 @@ async def _drop(reader: asyncio.StreamReader) -> None:
 def flooding(kind: str, port: int, key: str = "", server_id: str = "") -> Iterator[None]:
     """Flood the service from another process until the end of the block, with less right to the core than this one."""
     command = [sys.executable, __file__, "--flood", kind, str(port), key, server_id]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=_be_nice)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=give_way)
     try:
         assert process.stdout is not None
         process.stdout.readline()
@@ -150,64 +140,17 @@ def flooding(kind: str, port: int, key: str = "", server_id: str = "") -> Iterat
         process.wait()
 
 
-def _be_nice() -> None:
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not the real-time priority of this process
-    os.nice(15)
-
-
 # --- what others notice -------------------------------------------------------------------------------------------
 
 
-class Probes(NamedTuple):
-    """How many probes were sent, and the latencies of those that were answered in time, in milliseconds."""
+async def probe(port: int, seconds: float) -> Measured:
+    """Send probes, each on a connection of its own; one that is not answered in time has the status 0."""
+    paths = itertools.cycle(("/healthz", "/readyz"))
 
-    sent: int
-    took: list[float]
-
-
-class Caller:
-    """A caller of another organization, who sends one request after the other."""
-
-    def __init__(self, port: int, key: str, server_id: str) -> None:
-        self._port = port
-        self._requests = {
-            "list of servers": _get("/api/v1/servers?pageSize=20", key),
-            "get server": _get(f"/api/v1/servers/{server_id}", key),
-            "list of maps": _get("/api/v1/cs2/matches?pageSize=20", key),
-        }
-
-    async def measure(self, seconds: float) -> Latencies:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        took: Latencies = {name: [] for name in self._requests}
-        end_s = perf_counter() + seconds
-        while perf_counter() < end_s:
-            for name, request in self._requests.items():
-                began_s = perf_counter()
-                writer.write(request)
-                head = await reader.readuntil(b"\r\n\r\n")
-                if not head.startswith(b"HTTP/1.1 200"):
-                    raise RuntimeError(head.decode())
-                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0]))
-                took[name].append((perf_counter() - began_s) * 1000)
-                await asyncio.sleep(PAUSE_S)
-        writer.close()
-        return took
-
-
-async def probe(port: int, seconds: float) -> Probes:
-    """Send probes, each on a connection of its own."""
-    sent, took = 0, list[float]()
-    end_s = perf_counter() + seconds
-    for path in itertools.cycle(("/healthz", "/readyz")):
-        if perf_counter() >= end_s:
-            break
-        sent, began_s = sent + 1, perf_counter()
-        with suppress(TimeoutError, OSError, RuntimeError):
-            async with asyncio.timeout(PROBE_S):
-                await send_request(port, _get(path), b"200")
-            took.append((perf_counter() - began_s) * 1000)
-        await asyncio.sleep(PROBE_PAUSE_S)
-    return Probes(sent, took)
+    probes = requests(lambda: ask(port, _get(next(paths)), PROBE_S), clients=1, pause_s=PROBE_PAUSE_S)
+    async with probes as measured:
+        await asyncio.sleep(seconds)
+    return measured
 
 
 # --- a run --------------------------------------------------------------------------------------------------------
@@ -222,13 +165,14 @@ async def run(site: Site, checkout: Checkout, seconds: float, kinds: Sequence[st
         await site.create_with(game_settings(1, ROUNDS))
     flooder_key, site.key = site.key, other_key
     ours = [(await site.create_with(game_settings(2, ROUNDS)))["serverId"] for _ in range(LISTED)]
-    caller = Caller(site.port, other_key, ours[-1])
+    paths = ("/api/v1/servers?pageSize=20", f"/api/v1/servers/{ours[-1]}", "/api/v1/cs2/matches?pageSize=20")
+    caller = Caller(site.port, [_get(path, other_key) for path in paths], pause_s=PAUSE_S)
     site.key = flooder_key
     await site.running_server(live)
     await site.wait_until_live(1)
     await caller.measure(1.0)
     print(
-        f"\n{checkout.label}: others' requests, ms{'':22}{'p50':>10}{'p90':>10}{'p99':>10}{'quiet = 1':>11}{'requests':>10}"
+        f"\n{f'{checkout.label}: all requests of others, ms':44}{'p50':>10}{'p90':>10}{'p99':>10}{'quiet = 1':>11}{'requests':>10}"
     )
     quiet = await caller.measure(seconds)
     _print("no flood", quiet, quiet)
@@ -261,29 +205,19 @@ def _other_organization(site: Site, checkout: Checkout) -> str:
     return next(word for word in (done.stdout + done.stderr).split() if word.startswith("mk_"))
 
 
-def _print(name: str, took: Latencies, quiet: Latencies) -> bool:
-    """Print a row per request, and one for all of them; True if the aim was reached."""
-    print(name)
-    ratio = 0.0
-    for request in (*took, ALL):
-        latencies, before = _of(request, took), _of(request, quiet)
-        p50, p90, p99 = (percentile(latencies, share) for share in (0.5, 0.9, 0.99))
-        ratio = p99 / percentile(before, 0.99)
-        print(f"  {request:42}{p50:>10.2f}{p90:>10.2f}{p99:>10.2f}{ratio:>11.1f}{len(latencies):>10}")
+def _print(name: str, took_ms: Sequence[float], quiet_ms: Sequence[float]) -> bool:
+    """Print a row; True if the aim was reached."""
+    p50, p90, p99 = (percentile(took_ms, share) for share in (0.5, 0.9, 0.99))
+    ratio = p99 / percentile(quiet_ms, 0.99)
+    print(f"{name:44}{p50:>10.2f}{p90:>10.2f}{p99:>10.2f}{ratio:>11.1f}{len(took_ms):>10}")
     return ratio <= AIM
 
 
-def _print_probes(flooded: Probes, quiet: Probes) -> bool:
-    print(
-        f"probes answered meanwhile, each within {PROBE_S:g} s: {len(flooded.took)} of {flooded.sent}, p99 "
-        f"{percentile(flooded.took, 0.99):.1f} ms; before: {len(quiet.took)} of {quiet.sent}, p99 "
-        f"{percentile(quiet.took, 0.99):.1f} ms"
-    )
-    return len(flooded.took) == flooded.sent
-
-
-def _of(request: str, took: Latencies) -> list[float]:
-    return [one for each in took.values() for one in each] if request == ALL else took[request]
+def _print_probes(flooded: Measured, quiet: Measured) -> bool:
+    for name, found in (("probes before", quiet), ("probes meanwhile", flooded)):
+        answered = len(found.seconds) - found.failures.total()
+        print(f"{name}: {answered} of {len(found.seconds)} answered, p99 {found.percentile(0.99):.1f} ms")
+    return not flooded.failures
 
 
 def main() -> None:
@@ -300,9 +234,9 @@ def main() -> None:
         return
     require_two_cores("flood benchmark", "the flood needs its own core")
     machine, is_reached = Machine(), True
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+    with bench_folder() as parent:
         for checkout in checkouts(given.against):
-            folder = Path(name) / checkout.label
+            folder = parent / checkout.label
             folder.mkdir()
             environment = {"MATCHPOD_PENDING_S": "86400", "MATCHPOD_OPS_PORT": "0"}
             site = Site(folder, 1, speed=SPEED, checkout=checkout, environment=environment)
@@ -311,7 +245,7 @@ def main() -> None:
                 is_reached = uvloop.run(run(site, checkout, given.seconds, given.kind or KINDS))
             finally:
                 site.end()
-    print(f"\nflood: Python {platform.python_version()}, {machine.text()}")
+    print(f"\nflood: {machine.text()}")
     sys.exit(0 if is_reached else 1)
 
 

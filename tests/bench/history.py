@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import platform
 import random
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -26,6 +23,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.storage.migrate import migrate
+from tests.bench.checkouts import Machine, bench_folder
 from tests.bench.history_cases import Case, cases
 from tests.bench.history_databases import Home, PostgresHome, SqliteHome, running_postgres
 from tests.bench.history_rows import MAPS_PER_GROUP, ORGANIZATIONS, fill_statements
@@ -58,25 +56,9 @@ async def _create(home: Home) -> None:
 
 
 def fill(home: Home, maps: int) -> None:
-    """Create the tables and `maps` maps, and print the progress: a million maps take a minute."""
-    begin = perf_counter()
+    """Create the tables and `maps` maps; a million maps take a minute."""
     uvloop.run(_create(home))
-    home.load(_with_progress(fill_statements(maps)))
-    _print_progress(f", {perf_counter() - begin:.0f} s\n")
-
-
-def _with_progress(statements: Iterator[tuple[str, str]]) -> Iterator[str]:
-    printed = ""
-    for step, statement in statements:
-        if step != printed:
-            _print_progress(f" {step}")
-            printed = step
-        yield statement
-    _print_progress(" upkeep")
-
-
-def _print_progress(text: str) -> None:
-    print(text, end="", file=sys.stderr, flush=True)
+    home.load(fill_statements(maps))
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
@@ -132,13 +114,14 @@ def print_figures(database: str, figures: dict[int, Times]) -> None:
 
 def run(database: str, stages: list[int], home_of: Callable[[str], Home]) -> None:
     """Fill one database per stage, measure all of them, and print the results."""
+    machine = Machine()
     homes = {maps: home_of(f"history_{maps}") for maps in stages}
     for maps, home in homes.items():
-        _print_progress(f"{database}, {maps:,} maps:")
+        begin = perf_counter()
         fill(home, maps)
-    _print_progress(f"{database}: measuring\n")
+        print(f"{database}, {maps:,} maps: filled in {perf_counter() - begin:.0f} s", file=sys.stderr)
     print_figures(database, uvloop.run(measure(homes)))
-    print(f"load average: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, about 1 of it by this benchmark")
+    print(machine.text())
 
 
 def main() -> None:
@@ -152,10 +135,8 @@ def main() -> None:
     if stages != sorted(set(stages)) or stages[0] < MIN_MAPS or any(maps % MAPS_PER_GROUP for maps in stages):
         parser.error(f"--maps must be ascending multiples of {MAPS_PER_GROUP}, at least {MIN_MAPS}")
     begin = perf_counter()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        head = f"{ORGANIZATIONS} organizations, one with half of the maps; {ROUNDS} rounds; Python {platform.python_version()}"
-        print(f"\nhistory: {head}")
+    with bench_folder() as folder:
+        print(f"\nhistory: {ORGANIZATIONS} organizations, one with half of the maps; {ROUNDS} rounds")
         if arguments.only != POSTGRES.lower():
             run(SQLITE, stages, lambda name: SqliteHome(folder, name))
         if arguments.only != SQLITE.lower():

@@ -68,32 +68,32 @@ def big_servers(maps: int) -> int:
     return -(-maps // (2 * MAPS_PER_GROUP))
 
 
-def fill_statements(maps: int) -> Iterator[tuple[str, str]]:
-    """Yield the statements that fill empty tables, each with the name of its step."""
+def fill_statements(maps: int) -> Iterator[str]:
+    """Yield the statements that fill empty tables."""
     # Creating an index of many rows is faster than adding the rows to it.
-    yield from (("rows", f"DROP INDEX {name}") for name in INDEXES)
+    yield from (f"DROP INDEX {name}" for name in INDEXES)
     matches = maps // MAPS_PER_GROUP * MATCHES_PER_GROUP
     match = f"i / {MAPS_PER_GROUP} * {MATCHES_PER_GROUP} + {_choose(f'i % {MAPS_PER_GROUP}', _MATCH_OF_MAP)}"
-    yield "rows", f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
-    yield "rows", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
-    yield "servers", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERVERS}"
+    yield f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
+    yield f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
+    yield f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERVERS}"
     for part in range(WORD_PARTS):  # one statement would need as much memory as all words
         some = f"SELECT * FROM matches WHERE i % {WORD_PARTS} = {part}"
-        yield "words", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')}, chosen AS ({some}) {_WORDS}"
+        yield f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')}, chosen AS ({some}) {_WORDS}"
     ended = "FROM maps WHERE is_final = 1 AND sort_ms > 0"
     # Much shorter than real data, which would need gigabytes; the rows that are read get the real length later.
-    yield "stats", f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
-    yield "events", f"INSERT INTO map_events SELECT id, 1, 1, sort_ms, 0, {_SHORT} {ended}"
+    yield f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
+    yield f"INSERT INTO map_events SELECT id, 1, 1, sort_ms, 0, {_SHORT} {ended}"
     for chosen in itertools.product(("status", "''"), ("map_name", "''"), ("day", "-1")):
-        yield "counts", _count("map", "maps", chosen)
+        yield _count("map", "maps", chosen)
         if "map_name" not in chosen:
-            yield "counts", _count("series", "series", chosen)
+            yield _count("series", "series", chosen)
     of_ended, by_status = end_server("")
     ended_only = "WHERE match_phase = 'ended'"
-    yield "counts", of_ended.sql.replace("WHERE id = :server_id", ended_only)
-    yield "counts", by_status.sql.replace("WHERE id = :server_id", ended_only)
-    yield "counts", of_ended.sql.replace("WHERE id = :server_id", "").replace("'ended'", "''")
-    yield from (("indexes", statement) for statement in INDEXES.values())
+    yield of_ended.sql.replace("WHERE id = :server_id", ended_only)
+    yield by_status.sql.replace("WHERE id = :server_id", ended_only)
+    yield of_ended.sql.replace("WHERE id = :server_id", "").replace("'ended'", "''")
+    yield from INDEXES.values()
 
 
 def _count(kind: str, table: str, chosen: tuple[str, ...]) -> str:

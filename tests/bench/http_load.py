@@ -1,4 +1,4 @@
-"""Generate HTTP load on keep-alive connections and count the responses.
+"""Generate HTTP load on keep-alive connections and count the responses, or note how long one caller waits for them.
 
 A minimal HTTP/1.1 client that reads only the status and length of a response. Each connection sends its next request
 after the response to the last one; no pipelining.
@@ -7,10 +7,15 @@ after the response to the last one; no pipelining.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 from typing import cast
+
+from tests.chaos.http_messages import read_response, send
 
 CONNECTIONS = 32
 """Enough to keep one core busy, but few enough for short waits."""
@@ -19,8 +24,6 @@ RESPONSE_S = 20.0
 """Timeout of a response."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,7 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._waiting:
             data = self._waiting + data
-        answer = _complete_body(data)
-        if answer is None:
+        if not _is_complete(data):
             self._waiting = data
             return
         self._waiting = b""
@@ -67,8 +69,6 @@ class _Client(asyncio.Protocol):
             self._tally.fail(data)
             return
         self._tally.answers += 1
-        self._tally.last = answer
-        self._tally.last_whole = data
         if self._tally.is_open:
             self._transport.write(next(self._load.requests))
         else:
@@ -86,8 +86,6 @@ class _Tally:
 
     def __init__(self, connections: int) -> None:
         self.answers = 0
-        self.last = b""
-        self.last_whole = b""
         self.is_open = True
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unfinished = connections
@@ -102,18 +100,14 @@ class _Tally:
             self.done.set_exception(RuntimeError(f"unexpected response: {answer[:1000].decode(errors='replace')}"))
 
 
-def _complete_body(data: bytes) -> bytes | None:
-    """Return the body of a response if it is complete, else None; one in chunks is returned with their sizes."""
+def _is_complete(data: bytes) -> bool:
     end = data.find(b"\r\n\r\n")
     if end < 0:
-        return None
+        return False
     length = _LENGTH.search(data, 0, end)
     if length is None:
-        if _CHUNKED.search(data, 0, end) is None:
-            raise ValueError("response without a content length")
-        return data[end + 4 :] if data.endswith(b"0\r\n\r\n") else None
-    body = data[end + 4 :]
-    return body if len(body) >= int(length[1]) else None
+        raise ValueError("response without a content length")
+    return len(data) >= end + 4 + int(length[1])
 
 
 async def run_load(port: int, load: Load, seconds: float, *, connections: int = CONNECTIONS) -> LoadResult:
@@ -130,21 +124,47 @@ async def run_load(port: int, load: Load, seconds: float, *, connections: int = 
     return LoadResult(requests, took_s, tally.answers)
 
 
-async def send_request(port: int, request: bytes, status: bytes) -> bytes:
+async def send_request(port: int, request: bytes, status: int) -> bytes:
     """Send one request and return the body of the response."""
-    return (await _send(port, request, status)).last
-
-
-async def whole_response(port: int, request: bytes, status: bytes) -> bytes:
-    """Send one request and return the response with its head."""
-    return (await _send(port, request, status)).last_whole
-
-
-async def _send(port: int, request: bytes, status: bytes) -> _Tally:
-    tally = _Tally(1)
-    tally.is_open = False
-    client = _Client(Load(iter([request]), status), tally)
-    await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", port)
     async with asyncio.timeout(RESPONSE_S):
-        await tally.done
-    return tally
+        response = await send(port, request)
+    if response.status != status:
+        raise RuntimeError(f"unexpected response: {response.raw[:1000].decode(errors='replace')}")
+    return response.body
+
+
+class Caller:
+    """Sends requests in turn on one connection, with a pause after each, and keeps how many ms each took."""
+
+    def __init__(self, port: int, requests: Sequence[bytes], *, pause_s: float) -> None:
+        self._port = port
+        self._requests = requests
+        self._pause_s = pause_s
+        self._times_ms: list[float] = []
+
+    async def run(self) -> None:
+        """Send requests until cancelled; raise RuntimeError at a status other than 200."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            for request in itertools.cycle(self._requests):
+                began_s = perf_counter()
+                writer.write(request)
+                response = await read_response(reader)
+                self._times_ms.append((perf_counter() - began_s) * 1000)
+                if response.status != 200:
+                    raise RuntimeError(f"unexpected response: {response.raw[:1000].decode(errors='replace')}")
+                await asyncio.sleep(self._pause_s)
+        finally:
+            writer.close()
+
+    async def measure(self, seconds: float) -> list[float]:
+        """Send requests for some seconds; return how many ms they took."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.run()
+        return self.take()
+
+    def take(self) -> list[float]:
+        """Return the times since the last call."""
+        taken, self._times_ms = self._times_ms, []
+        return taken

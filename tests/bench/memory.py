@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +22,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.app.garbage import COLLECT_S
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 
@@ -119,10 +117,10 @@ def main() -> None:
         machine = Machine()
         print(
             f"\nmemory of ended matches: one service on SQLite, {given.matches} matches of at most {ROUNDS} rounds, "
-            f"{AT_ONCE} at once, {SPEED:g} times speed; Python {platform.python_version()}"
+            f"{AT_ONCE} at once, {SPEED:g} times speed"
         )
-        with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-            uvloop.run(measure(Path(name), checkout, given))
+        with bench_folder() as folder:
+            uvloop.run(measure(folder, checkout, given))
         print(machine.text())
 
 

@@ -11,7 +11,6 @@ import argparse
 import gc
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -104,7 +103,7 @@ def main() -> None:
                 worker.run(name)
     for worker in workers:
         worker.end()
-    print(f"\nreading against {given.against}: {given.rounds} rounds; Python {platform.python_version()}")
+    print(f"\nreading against {given.against}: {given.rounds} rounds")
     print(machine.text())
     print_figures(*workers)
 

@@ -7,7 +7,6 @@ median of the ratios within each round. The garbage collector is on, as in produ
 from __future__ import annotations
 
 import gc
-import platform
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +22,7 @@ from cs2_protocol.log_lines.reader import LineReader
 from matchpod.core.events import GameEvent
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.match_reader import MatchReader
+from tests.bench.checkouts import Machine
 from tests.bench.stages import Run, stages
 from tests.bench.workload import POST_BYTES, REAL_LOG, Workload, load_workload
 
@@ -140,11 +140,11 @@ def _fold_posts(reader: MatchReader, posts: list[LogPost]) -> None:
 
 
 def main() -> None:
-    workload = load_workload()
+    workload, machine = load_workload(), Machine()
     speeds, parts = subjects(workload), stages(workload)
     figures = Figures(measure(speeds | parts, BUDGET_S), len(workload.lines))
     size = f"{len(workload.lines):,} lines, {len(workload.data) / 1024:,.0f} KB"
-    print(f"real log {REAL_LOG}: {size}; Python {platform.python_version()}, gc on")
+    print(f"real log {REAL_LOG}: {size}, gc on; {machine.text()}")
     print(f"{figures.rounds} rounds; the median run was up to {figures.noise:.0%} slower than the best")
     print_speeds(figures, speeds)
     print_stages(figures, list(parts))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import sys
 import time
@@ -23,6 +22,7 @@ from matchpod.service.identity.identifiers import map_id
 from tests.bench.checkouts import THIS, THIS_CHECKOUT, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
+from tests.chaos.http_messages import format_request
 from tests.first_key import first_key
 
 START_S = 60.0
@@ -63,40 +63,6 @@ FARM_SERVERS = 60
 
 _LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 _ENDED_STREAMS = re.compile(r'^matchpod_streams_ended_total\{.*why="(\w+)"\} (\d+)', re.MULTILINE)
-
-
-class MeasuredProcess(PinnedProcess):
-    """A process whose memory and CPU times are measured."""
-
-    def resident_mb(self) -> float:
-        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-    def anonymous_mb(self) -> float:
-        """Return the resident memory that it has allocated, without files such as programs and the database."""
-        rollup = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text()
-        return int(rollup.partition("\nAnonymous:")[2].split()[0]) * 1024 / 1e6
-
-    def loop_cpu_s(self) -> float:
-        """Return the CPU time of its first thread, which runs the event loop."""
-        return sum(self._times(f"task/{self._process.pid}/"))
-
-    def waited_s(self) -> float:
-        """Return how long its first thread could run but had no core."""
-        return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[1]) / 1e9
-
-    def kernel_cpu_s(self) -> float:
-        return self._times()[1]
-
-    def written_mb(self) -> float:
-        """Return what it has passed to the system to be written: nearly all of it to the database."""
-        fields = dict(line.split(": ") for line in Path(f"/proc/{self._process.pid}/io").read_text().splitlines())
-        return int(fields["wchar"]) / 1e6
-
-    def _times(self, folder: str = "") -> tuple[float, float]:
-        fields = Path(f"/proc/{self._process.pid}/{folder}stat").read_text().rpartition(")")[2].split()
-        ticks = os.sysconf("SC_CLK_TCK")
-        return int(fields[11]) / ticks, int(fields[12]) / ticks
 
 
 class Match(msgspec.Struct):
@@ -187,14 +153,14 @@ class Site:
         command = [sys.executable, "-m", "matchpod"]
         arguments = f"-port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
         self.farms = [
-            MeasuredProcess(
+            PinnedProcess(
                 [*command, "simulate", "--farm", str(count), *arguments.split()],
                 folder / f"farm{number}.log",
                 on=cores()[1:],
             )
             for number, count in enumerate(_farm_sizes(servers))
         ]
-        self.relay: MeasuredProcess | None = None
+        self.relay: PinnedProcess | None = None
         self._nginx_port: int | None = None
         try:
             self._write_region(folder, servers, speed)
@@ -205,7 +171,7 @@ class Site:
             if way is Way.NGINX:
                 self._nginx_port = free_port()
                 settings["MATCHPOD_PUBLIC_URL"] = f"http://127.0.0.1:{self._nginx_port}"
-            self.service = MeasuredProcess(
+            self.service = PinnedProcess(
                 [checkout.python, "-m", "matchpod", "serve"],
                 folder / "matchpod.log",
                 environment={**settings, **(environment or {})},
@@ -227,14 +193,14 @@ class Site:
         self.service.end()
         self._end_farms()
 
-    def _start_relay(self) -> MeasuredProcess:
+    def _start_relay(self) -> PinnedProcess:
         program = [sys.executable, "-m", "tests.bench.relay", str(self.folder / RELAYED)]
-        return MeasuredProcess(program, self.folder / "relay.log", on=cores()[1:], cwd=THIS)
+        return PinnedProcess(program, self.folder / "relay.log", on=cores()[1:], cwd=THIS)
 
-    def _start_nginx(self, port: int) -> MeasuredProcess:
+    def _start_nginx(self, port: int) -> PinnedProcess:
         config = self.folder / "nginx.conf"
         config.write_text(_NGINX.format(folder=self.folder, port=port, upstream=self.port))
-        return MeasuredProcess(["nginx", "-c", str(config)], self.folder / "nginx.log", on=cores()[1:])
+        return PinnedProcess(["nginx", "-c", str(config)], self.folder / "nginx.log", on=cores()[1:])
 
     def _end_farms(self) -> None:
         if self.relay is not None:
@@ -270,12 +236,12 @@ class Site:
         """Create a match with these game settings and other fields of its body; return the response."""
         body = {"region": REGION, "gameType": "cs2", "gameSettings": settings, **fields}
         created: dict[str, Any] = json.loads(
-            await self._request("POST /api/v1/matches", b"201", json.dumps(body).encode())
+            await self._request("POST", "/api/v1/matches", 201, json.dumps(body).encode())
         )
         return created
 
     async def get(self, path: str) -> Any:
-        return json.loads(await self._request(f"GET {path}", b"200"))
+        return json.loads(await self._request("GET", path, 200))
 
     async def count_maps(self, status: str) -> int:
         return int((await self.get(f"/api/v1/cs2/matches?status={status}&pageSize=1"))["total"])
@@ -309,12 +275,10 @@ class Site:
     async def ended_streams(self) -> dict[str, int]:
         """Return the number of ended streams by reason, from the metrics of the service."""
         ended: dict[str, int] = {}
-        for why, count in _ENDED_STREAMS.findall((await self._request("GET /metrics", b"200")).decode()):
+        for why, count in _ENDED_STREAMS.findall((await self._request("GET", "/metrics", 200)).decode()):
             ended[why] = ended.get(why, 0) + int(count)
         return ended
 
-    async def _request(self, line: str, status: bytes, body: bytes = b"") -> bytes:
-        head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.key}\r\n"
-        if body:
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        return await send_request(self.port, head.encode() + b"\r\n" + body, status)
+    async def _request(self, method: str, path: str, status: int, body: bytes = b"") -> bytes:
+        headers = {"Authorization": f"Bearer {self.key}"} | ({"Content-Type": "application/json"} if body else {})
+        return await send_request(self.port, format_request(method, path, headers, body), status)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
+
+from tests.chaos.http_messages import format_request
 
 HEAD_END = b"\r\n\r\n"
 CHUNK_END = b"\r\n"
@@ -28,11 +30,13 @@ class ReaderGroup:
     """Settings and totals that all readers share."""
 
     port: int
-    key: str
+    headers: Mapping[str, str]
     events: int = 0
     """Events delivered to all readers so far."""
     chunks: int = 0
     """Chunks that contained events."""
+    size: int = 0
+    """Bytes received."""
     opened: int = 0
     """Connections that got status 200 so far."""
     broken: int = 0
@@ -43,6 +47,11 @@ class ReaderGroup:
     """Readers that received the final 204."""
     failures: list[str] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request(self, path: str, last_id: bytes = b"") -> bytes:
+        """Return the request for a stream, or for the rest of it."""
+        position = {"Last-Event-ID": last_id.decode()} if last_id else {}
+        return format_request("GET", path, {**self.headers, **position})
 
 
 class StreamReader(asyncio.Protocol):
@@ -72,13 +81,20 @@ class StreamReader(asyncio.Protocol):
         self._unread, self._has_head, self._has_end = b"", False, False
         await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self._group.port)
 
+    def stop(self) -> None:
+        """Disconnect for good from a stream that does not end by itself."""
+        self.is_finished = True
+        if self._transport is not None:
+            self._transport.abort()
+
     # --- the connection ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(stream_request(self.path, self._group.key, self.last_id))
+        self._transport.write(self._group.request(self.path, self.last_id))
 
     def data_received(self, data: bytes) -> None:
+        self._group.size += len(data)
         if self._unread:
             data = self._unread + data
         begin = 0
@@ -95,7 +111,8 @@ class StreamReader(asyncio.Protocol):
             end = line_end + 2 + size
             if len(data) < end + 2:
                 break
-            self._read_chunk(data[line_end + 2 : end])
+            self._has_end = not size
+            self.read_chunk(data[line_end + 2 : end])
             begin = end + 2
         self._unread = data[begin:]
 
@@ -137,19 +154,14 @@ class StreamReader(asyncio.Protocol):
     def _fail(self, why: str) -> None:
         self._group.failures.append(f"{self.path}: {why[:1000]}")
         self._group.changed.set()
-        self.is_finished = True
-        if self._transport is not None:
-            self._transport.abort()
+        self.stop()
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def _read_chunk(self, chunk: bytes) -> None:
+    def read_chunk(self, chunk: bytes) -> None:
         """Read a chunk of the body: whole events, the reconnect delay, a comment, or the end."""
-        if not chunk:
-            self._has_end = True
-            return
         if not chunk.startswith(ID):
-            return  # the reconnect delay, or a keep-alive comment
+            return  # the end, the reconnect delay, or a keep-alive comment
         if not chunk.endswith(EVENT_END):
             self._fail("incomplete event")
             return
@@ -179,13 +191,7 @@ class StalledClient:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, STALLED_BUFFER)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, STALLED_SEGMENT)
         self._socket.connect(("127.0.0.1", group.port))
-        self._socket.sendall(stream_request(path, group.key))
+        self._socket.sendall(group.request(path))
 
     def close(self) -> None:
         self._socket.close()
-
-
-def stream_request(path: str, key: str, last_id: bytes = b"") -> bytes:
-    """Return the request for a stream, or for the rest of it."""
-    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
-    return head + (b"Last-Event-ID: %b\r\n" % last_id if last_id else b"") + b"\r\n"

@@ -10,11 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import os
-import platform
 import random
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +23,7 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+from tests.bench.checkouts import Machine, bench_folder
 from tests.bench.pinned_process import require_two_cores
 from tests.bench.stream_matches import Match, Site, map_stream
 from tests.bench.stream_readers import ReaderGroup, StalledClient, StreamReader
@@ -67,8 +65,6 @@ class Run:
 
     seconds: float = 0.0
     service_s: float = 0.0
-    loop_s: float = 0.0
-    """The part of `service_s` that the event loop's thread used."""
     kernel_s: float = 0.0
     """The part of `service_s` that was spent in the kernel."""
     farm_s: float = 0.0
@@ -99,7 +95,7 @@ async def run(folder: Path, size: Size, *, has_readers: bool) -> Run:
             await site.create(number, rounds=size.rounds, quiet_s=size.quiet_s) for number in range(size.matches)
         ]
         await site.wait_until_running(matches)
-        group = ReaderGroup(site.port, site.key)
+        group = ReaderGroup(site.port, {"Authorization": f"Bearer {site.key}"})
         measured = Run(before_mb=site.service.resident_mb())
         readers = await open_readers(group, matches, size.readers) if has_readers else []
         stalled = StalledClients(group, matches, size.stalled if has_readers else 0)
@@ -185,15 +181,15 @@ async def play(site: Site, readers: Sequence[StreamReader], stalled: StalledClie
         await asyncio.sleep(0.1)
     measured.seconds, measured.load_s = monotonic() - begin, process_time() - load_s
     spent = [after - before for before, after in zip(used, _cpu_times(site), strict=True)]
-    measured.service_s, measured.loop_s, measured.kernel_s, measured.farm_s = spent
+    measured.service_s, measured.kernel_s, measured.farm_s = spent
     measured.delivered = group.events
     if group.broken:
         measured.faults.append(f"{group.broken} connections broke")
 
 
-def _cpu_times(site: Site) -> tuple[float, float, float, float]:
+def _cpu_times(site: Site) -> tuple[float, float, float]:
     service = site.service
-    return service.cpu_s(), service.loop_cpu_s(), service.kernel_cpu_s(), sum(farm.cpu_s() for farm in site.farms)
+    return service.cpu_s(), service.kernel_cpu_s(), sum(farm.cpu_s() for farm in site.farms)
 
 
 async def wait_for_slow_streams(site: Site, number: int) -> dict[str, int]:
@@ -209,15 +205,11 @@ async def wait_for_slow_streams(site: Site, number: int) -> dict[str, int]:
 
 def print_figures(size: Size, without: Run, with_readers: Run) -> None:
     """Print the measurements, then the cost of readers."""
-    print(
-        f"\nstreams: {size.readers} readers of {size.matches} matches at {size.speed:g}x, one service on SQLite; "
-        f"Python {platform.python_version()}, load average {os.getloadavg()[0]:.1f}"
-    )
+    print(f"\nstreams: {size.readers} readers of {size.matches} matches at {size.speed:g}x, one service on SQLite")
     print(f"{'':44}{'without':>12}{'with readers':>14}")
     for name, first, second in (
         ("seconds", without.seconds, with_readers.seconds),
         ("CPU of the service, s", without.service_s, with_readers.service_s),
-        ("  of which the event loop's thread, s", without.loop_s, with_readers.loop_s),
         ("  of which the kernel, s", without.kernel_s, with_readers.kernel_s),
         ("CPU of the game servers, s", without.farm_s, with_readers.farm_s),
         ("CPU of the readers, s", without.load_s, with_readers.load_s),
@@ -269,10 +261,12 @@ def main() -> None:
     arguments = parser.parse_args()
     require_two_cores("stream benchmark", "the readers need their own core")
     size = FULL if arguments.full else QUICK
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        without = uvloop.run(run(Path(name) / "without", size, has_readers=False))
-        with_readers = uvloop.run(run(Path(name) / "with", size, has_readers=True))
+    machine = Machine()
+    with bench_folder() as folder:
+        without = uvloop.run(run(folder / "without", size, has_readers=False))
+        with_readers = uvloop.run(run(folder / "with", size, has_readers=True))
         print_figures(size, without, with_readers)
+    print(machine.text())
     faults = [*without.faults, *with_readers.faults]
     print(f"streams ended: {with_readers.ended}")
     print(f"faults, such as a reader that missed an event: {len(faults)}")

@@ -21,7 +21,7 @@ async def test_generated_history_has_correct_counters_and_supports_every_case(tm
     db = await home.open()
     try:
         await migrate(db, VAULT.seal)
-        await asyncio.to_thread(home.load, (statement for _, statement in fill_statements(MAPS)))
+        await asyncio.to_thread(home.load, fill_statements(MAPS))
         counts = await stored_counts(db)
         assert counts == await true_counts(db)
         maps_by_org = {key[0]: count for key, count in counts.items() if key[1:] == ("map", "", "", -1)}

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import signal
-import sqlite3
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +23,11 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.settings.values import DATABASE_FILE
 from tests.bench.cadence import bring_to_play, settings_of
-from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
-from tests.bench.pinned_process import NO_LIMITS, require_two_cores
-from tests.bench.stream_matches import RCON_PASSWORD, MeasuredProcess, Site
+from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts
+from tests.bench.pinned_process import NO_LIMITS, PinnedProcess, require_two_cores
+from tests.bench.stream_matches import RCON_PASSWORD, Site
+from tests.chaos.stores import SqliteStore
 
 MATCHES = 12
 """Matches on static servers, one at a time."""
@@ -42,6 +39,12 @@ PLAY_S = 10.0
 RESTART_S = 120.0
 AFTER_S = 10.0
 """How long the service is watched after all matches are driven: what was put off costs CPU time too."""
+
+_ENTRIES_TO_FOLD = (
+    "SELECT count(*) FROM raw_log JOIN servers ON servers.id = raw_log.server_id AND servers.phase = 'running'"
+    " LEFT JOIN snapshots ON snapshots.server_id = raw_log.server_id"
+    " WHERE raw_log.seq > coalesce(snapshots.seq, servers.log_from_seq)"
+)
 
 
 @dataclass
@@ -89,9 +92,9 @@ async def measure_restart(folder: Path, checkout: Checkout, servers: int, stop: 
         await asyncio.sleep(PLAY_S)
         site.service.send(stop)
         site.service.wait(RESTART_S)
-        entries = _entries_to_fold(folder / DATABASE_FILE)
+        ((entries,),) = await SqliteStore(folder).rows(_ENTRIES_TO_FOLD)
         began_s = time.monotonic()
-        site.service = MeasuredProcess(
+        site.service = PinnedProcess(
             [checkout.python, "-m", "matchpod", "serve"],
             folder / "restarted.log",
             environment={"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": str(site.port), **NO_LIMITS},
@@ -106,23 +109,16 @@ async def measure_restart(folder: Path, checkout: Checkout, servers: int, stop: 
         driven_s, driven_cpu_s = time.monotonic() - began_s, site.service.cpu_s()
         await asyncio.sleep(AFTER_S)
         return Restart(
-            servers, entries, listening_s, listening_cpu_s, driven_s, driven_cpu_s, site.service.cpu_s() - driven_cpu_s
+            servers,
+            int(str(entries)),
+            listening_s,
+            listening_cpu_s,
+            driven_s,
+            driven_cpu_s,
+            site.service.cpu_s() - driven_cpu_s,
         )
     finally:
         site.end()
-
-
-def _entries_to_fold(database: Path) -> int:
-    db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    try:
-        query = (
-            "SELECT count(*) FROM raw_log JOIN servers ON servers.id = raw_log.server_id AND servers.phase = 'running'"
-            " LEFT JOIN snapshots ON snapshots.server_id = raw_log.server_id"
-            " WHERE raw_log.seq > coalesce(snapshots.seq, servers.log_from_seq)"
-        )
-        return int(db.execute(query).fetchone()[0])
-    finally:
-        db.close()
 
 
 def print_starts(label: str, times_ms: list[float]) -> None:
@@ -150,16 +146,16 @@ def main() -> None:
     parser.add_argument("--only", choices=("starts", "kill", "stop"), help="measure only one of the three")
     given = parser.parse_args()
     require_two_cores("benchmark of waiting", "the farm needs its own core")
-    print(f"\nwaiting: one service on SQLite; Python {platform.python_version()}")
+    print("\nwaiting: one service on SQLite")
     for checkout in checkouts(given.against):
         machine = Machine()
         if given.only in (None, "starts"):
-            with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-                print_starts(checkout.label, uvloop.run(measure_starts(Path(name), checkout, MATCHES)))
+            with bench_folder() as folder:
+                print_starts(checkout.label, uvloop.run(measure_starts(folder, checkout, MATCHES)))
         for kind, stop in (("kill", signal.SIGKILL), ("stop", signal.SIGTERM)):
             if given.only in (None, kind):
-                with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-                    found = uvloop.run(measure_restart(Path(name), checkout, given.servers, stop))
+                with bench_folder() as folder:
+                    found = uvloop.run(measure_restart(folder, checkout, given.servers, stop))
                 print_restart(checkout.label, stop, found)
         print(f"{checkout.label:8}{machine.text()}")
 

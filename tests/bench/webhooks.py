@@ -12,12 +12,10 @@ import asyncio
 import json
 import logging
 import random
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum, auto
-from pathlib import Path
 from statistics import median, quantiles
 from time import monotonic
 from typing import NamedTuple
@@ -52,6 +50,7 @@ from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
 from matchpod.storage.webhook_deliveries import DeliveryRow
+from tests.bench.checkouts import bench_folder
 from tests.chaos.http_messages import read_request
 from tests.migrated import create_migrated
 from tests.server_rows import server_row
@@ -302,8 +301,8 @@ def _words(delays: Sequence[float]) -> str:
 
 
 async def _main(events: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "bench.sqlite3"
+    with bench_folder() as folder:
+        path = folder / "bench.sqlite3"
         create_migrated(path)
         db = await SqliteDatabase.open(path)
         try:

@@ -27,7 +27,6 @@ from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.releases import measure_releases
 from tests.chaos.replaced import measure_replaced
 from tests.chaos.report import heading, session_lines, write_section
-from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
 from tests.chaos.stalls import measure_stalls
 from tests.chaos.upgrade import measure_upgrade
@@ -106,13 +105,8 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 TRIALS = {
-    "restarts": Trial(
-        "rolling restarts of two replicas on PostgreSQL, under load",
-        lambda given, folder, _: measure_restarts(folder, given.restarts, say),
-        {"restarts": 20},
-    ),
     "handovers": Trial(
-        "rolling restarts while matches are played on simulated pods",
+        "rolling restarts of two replicas on PostgreSQL, under load and while matches are played on simulated pods",
         lambda given, folder, _: measure_handovers(folder, given.restarts, say),
         {"restarts": 20},
     ),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from matchpod.settings.fleets import SIMULATOR_COMMAND
 from tests.chaos.balancer import Balancer
-from tests.chaos.http_messages import format_request, send
+from tests.chaos.http_messages import format_request
+from tests.chaos.load import ask
 from tests.chaos.log_faults import LogFaults
 from tests.chaos.observed import Answer, Death
 from tests.chaos.plan import HASTY, SANDBOX, STATIC
@@ -31,7 +31,6 @@ the clock of a server that runs ahead would be taken for one whose time zone cha
 SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
 """Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
 settings, no game begins with half of them."""
-CALL_S = 60.0
 SILENCE_S = 30
 """The default: other tests give up a silent server earlier."""
 
@@ -116,12 +115,7 @@ class Cluster:
         """Send one request through the balancer; the answer has status 0 if there was none."""
         content = b"" if body is None else json.dumps(body).encode()
         all_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **headers}
-        try:
-            async with asyncio.timeout(CALL_S):
-                response = await send(self.balancer.port, format_request(method, path, all_headers, content))
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            return Answer(time.monotonic(), 0)
-        return Answer(time.monotonic(), response.status, response.json)
+        return await ask(self.balancer.port, format_request(method, path, all_headers, content))
 
     async def create(self, body: object) -> str:
         """Create a match; return the id of its server."""

@@ -6,7 +6,6 @@ The posts of the flood are hostile: overlong lines, garbage, huge numbers, and b
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from itertools import cycle
@@ -14,11 +13,11 @@ from pathlib import Path
 from random import Random
 
 from tests.chaos.cluster import Cluster
-from tests.chaos.http_messages import format_request, send
-from tests.chaos.load import TABLE, Measured, requests, sleeper
+from tests.chaos.http_messages import format_request
+from tests.chaos.load import TABLE, Measured, ask, measure, requests
 from tests.chaos.observed import Answer
 from tests.chaos.plan import GameSpec
-from tests.chaos.stores import SqliteStore, Store
+from tests.chaos.stores import SqliteStore
 
 FLOODED = 3
 """Matches whose tokens flood."""
@@ -49,11 +48,13 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
     async with Cluster(folder, store) as cluster:
         body = GameSpec("duel", 1).body(speed=1, is_lockstep=False)
         ids = [await cluster.create(body) for _ in range(FLOODED + OTHERS)]
-        for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
-            await _wait_until_running(cluster, server_id)
-        tokens = await _tokens(store, ids)
+        async with asyncio.timeout(START_S):
+            for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
+                while (await cluster.call("GET", f"/api/v1/servers/{server_id}")).json["status"] != "running":
+                    await asyncio.sleep(0.5)
+        found = await store.log_tokens()
+        tokens = [found[server_id] for server_id in ids]
         port = cluster.replicas[0].port
-        rows = []
         say(f"{seconds:g} s without a flood")
         calm = await _measure(cluster, port, tokens[FLOODED:], seconds)
         say(f"{seconds:g} s with a flood of {FLOODED} tokens")
@@ -63,50 +64,24 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
                 for token in tokens[:FLOODED]
             ]
             flooded = await _measure(cluster, port, tokens[FLOODED:], seconds)
-        for name, (api, ingest, machine) in (("calm", calm), ("flood", flooded)):
-            rows += [
-                api.row(f"{name}: API"),
-                ingest.row(f"{name}: log posts of other matches"),
-                machine.row(f"{name}: a process that only sleeps"),
-            ]
+        rows = [one.row(f"calm: {name}") for name, one in calm.items()]
+        rows += [one.row(f"flood: {name}") for name, one in flooded.items()]
         rows += [flood.row(f"posts of flooding token {number}") for number, flood in enumerate(floods, 1)]
         for server_id in ids:
             await cluster.call("POST", f"/api/v1/servers/{server_id}/cancel")
     for row in rows:
         say(row)
-    failed = sum(sum(one.failures.values()) for one in (*calm, *flooded))
+    failed = sum(one.failures.total() for one in (*calm.values(), *flooded.values()))
     return not failed, [*TABLE, *rows]
 
 
-async def _tokens(store: Store, ids: list[str]) -> list[str]:
-    found = await store.log_tokens()
-    return [found[server_id] for server_id in ids]
-
-
-async def _wait_until_running(cluster: Cluster, server_id: str) -> None:
-    async with asyncio.timeout(START_S):
-        while (await cluster.call("GET", f"/api/v1/servers/{server_id}")).json["status"] != "running":
-            await asyncio.sleep(0.5)
-
-
-async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> tuple[Measured, ...]:
-    paths = cycle(("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series"))
+async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> dict[str, Measured]:
+    key = {"Authorization": f"Bearer {cluster.key}"}
+    paths = ("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series")
+    reads = cycle(format_request("GET", path, key) for path in paths)
     posts = cycle(_post(token, _LINE * 20) for token in tokens)
-
-    async def call_api() -> Answer:
-        response = await send(port, format_request("GET", next(paths), {"Authorization": f"Bearer {cluster.key}"}))
-        return Answer(time.monotonic(), response.status)
-
-    async def post_log() -> Answer:
-        return Answer(time.monotonic(), (await send(port, next(posts))).status)
-
-    async with (
-        requests(call_api, clients=2, pause_s=0.05) as api,
-        requests(post_log, clients=2, pause_s=0.05) as ingest,
-        sleeper() as machine,
-    ):
-        await asyncio.sleep(seconds)
-    return api, ingest, machine
+    kinds = {"API": lambda: ask(port, next(reads)), "log posts of other matches": lambda: ask(port, next(posts))}
+    return await measure(seconds, kinds)
 
 
 def _post(token: str, body: bytes) -> bytes:
@@ -115,11 +90,4 @@ def _post(token: str, body: bytes) -> bytes:
 
 def _flood(port: int, token: str) -> Callable[[], Awaitable[Answer]]:
     bodies = cycle(_post(token, body) for body in hostile_bodies(Random(token)))
-
-    async def post() -> Answer:
-        try:
-            return Answer(time.monotonic(), (await send(port, next(bodies))).status)
-        except (OSError, asyncio.IncompleteReadError):
-            return Answer(time.monotonic(), 0)
-
-    return post
+    return lambda: ask(port, next(bodies))

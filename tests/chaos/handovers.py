@@ -1,21 +1,26 @@
-"""Restart replicas in turn while matches are played on pods: the other replica goes on with them at once."""
+"""Restart replicas in turn, under load and while matches are played on pods: no request may fail, and the other replica
+goes on with the matches at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 
 import msgspec
 
 from tests.chaos.cluster import Cluster
+from tests.chaos.load import TABLE, Measured, requests
+from tests.chaos.observed import Answer
 from tests.chaos.plan import GameSpec, Json
 from tests.chaos.pods import REGION, match_on_pods, service_on_pods
 from tests.chaos.receivers import Receivers
 from tests.chaos.replica import Replica
-from tests.chaos.restarts import load, summary
 from tests.chaos.stores import Store
 
 PODS = 12
@@ -23,6 +28,10 @@ PODS = 12
 MATCHES = 8
 POLL_S = 0.05
 END_S = 600.0
+READERS = 4
+READ_PAUSE_S = 0.05
+WRITE_PAUSE_S = 0.5
+READ_PATHS = ("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series", "/api/v1/servers/{id}")
 LEASES = "SELECT id, lease_owner FROM servers WHERE phase = 'running'"
 
 
@@ -98,8 +107,35 @@ class Handovers:
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return "none"
-        body = msgspec.json.decode(arrivals[0].request.body, type=dict[str, object])
-        return str(body.get("reason", body["eventType"]))
+        return arrivals[0].end
+
+
+@asynccontextmanager
+async def load(cluster: Cluster, body: Json) -> AsyncIterator[tuple[Measured, Measured]]:
+    """Read all the time, and create and cancel matches; yield the figures of both."""
+    first = await cluster.call("POST", "/api/v1/matches", body)
+    paths = cycle(path.format(id=first.json["serverId"]) for path in READ_PATHS)
+
+    async def create_and_cancel() -> Answer:
+        created = await cluster.call("POST", "/api/v1/matches", body)
+        if created.status != 201:
+            return created
+        return await cluster.call("POST", f"/api/v1/servers/{created.json['serverId']}/cancel")
+
+    async with AsyncExitStack() as stack:
+        reading = requests(lambda: cluster.call("GET", next(paths)), clients=READERS, pause_s=READ_PAUSE_S)
+        reads = await stack.enter_async_context(reading)
+        yield reads, await stack.enter_async_context(requests(create_and_cancel, clients=1, pause_s=WRITE_PAUSE_S))
+
+
+def summary(restarts: int, reads: Measured, writes: Measured, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Return whether all requests succeeded, and the figures."""
+    failed = sum(reads.failures.values()) + sum(writes.failures.values())
+    say(f"{restarts} restarts, {len(reads.seconds) + len(writes.seconds)} requests, {failed} failed")
+    if failed:
+        say(f"statuses of failed requests: reads {dict(reads.failures)}, create and cancel {dict(writes.failures)}")
+    lines = [f"Restarts: {restarts}.", "", *TABLE, reads.row("reads"), writes.row("create and cancel")]
+    return not failed, lines
 
 
 async def measure_handovers(folder: Path, restarts: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:

@@ -53,8 +53,15 @@ async def read_response(reader: asyncio.StreamReader) -> Response:
     """Read one response; raise OSError or IncompleteReadError if the connection was closed before its end."""
     head = await reader.readuntil(b"\r\n\r\n")
     start, headers = _parse_head(head)
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Response(int(start.split(" ")[1]), body, head + body)
+    raw = body = await reader.readexactly(int(headers.get("content-length", 0)))
+    if headers.get("transfer-encoding") == "chunked":
+        size = 1
+        while size:
+            line = await reader.readuntil(b"\r\n")
+            size = int(line, 16)
+            chunk = await reader.readexactly(size + 2)
+            raw, body = raw + line + chunk, body + chunk[:-2]
+    return Response(int(start.split(" ")[1]), body, head + raw)
 
 
 async def send(port: int, raw: bytes) -> Response:
@@ -67,8 +74,9 @@ async def send(port: int, raw: bytes) -> Response:
 
 
 def format_request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    if method != "GET":
+        lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

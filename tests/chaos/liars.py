@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 
-from tests.chaos.http_messages import format_request, send
-from tests.chaos.load import TABLE, Measured, requests, sleeper
-from tests.chaos.observed import Answer
+from tests.chaos.http_messages import format_request
+from tests.chaos.load import TABLE, Measured, ask, measure
 from tests.e2e.service.running_service import Json, RunningService, short_match, static_region
 from tests.lying_server import CVARS, FAULTS, HOST, Lie, lying_servers
 
@@ -51,13 +49,8 @@ async def _measure(service: RunningService, seconds: float, say: Callable[[str],
     async with _matches(service) as ends:
         lied = await _load(service, key, seconds)
         after_mb, peak_mb = _memory_mb(service), _memory_mb(service, "VmHWM")
-    rows = [*TABLE]
-    for name, (api, health, machine) in (("before", calm), ("during", lied)):
-        rows += [
-            api.row(f"{name}: API, another organization"),
-            health.row(f"{name}: /healthz"),
-            machine.row(f"{name}: a process that only sleeps"),
-        ]
+    rows = [*TABLE, *(one.row(f"before: {name}") for name, one in calm.items())]
+    rows += [one.row(f"during: {name}") for name, one in lied.items()]
     rows += ["", f"Memory of the service: {before_mb} MB before, {after_mb} MB after, {peak_mb} MB at most.", ""]
     rows += ["| lie | matches | ended as |", "|---|---:|---|"]
     for lie in Lie:
@@ -65,7 +58,7 @@ async def _measure(service: RunningService, seconds: float, say: Callable[[str],
         rows.append(f"| {lie} | {sum(ends[lie].values())} | {texts} |")
     for row in rows:
         say(row)
-    failed = sum(sum(one.failures.values()) for one in (*calm, *lied))
+    failed = sum(one.failures.total() for one in (*calm.values(), *lied.values()))
     is_clean = not failed and peak_mb - before_mb < MAX_GROWTH_MB and all(_has_failed(ends[lie]) for lie in FAULTS)
     return is_clean, rows
 
@@ -81,20 +74,15 @@ def _memory_mb(service: RunningService, field: str = "VmRSS") -> int:
     return int(status.partition(f"{field}:")[2].split()[0]) // 1024
 
 
-async def _load(service: RunningService, key: str, seconds: float) -> tuple[Measured, Measured, Measured]:
-    paths = cycle(("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/servers"))
-
-    async def get(path: str) -> Answer:
-        request = format_request("GET", path, {"Authorization": f"Bearer {key}"})
-        return Answer(time.monotonic(), (await send(service.port, request)).status)
-
-    async with (
-        requests(lambda: get(next(paths)), clients=2, pause_s=0.05) as api,
-        requests(lambda: get("/healthz"), clients=1, pause_s=0.05) as health,
-        sleeper() as machine,
-    ):
-        await asyncio.sleep(seconds)
-    return api, health, machine
+async def _load(service: RunningService, key: str, seconds: float) -> dict[str, Measured]:
+    paths = ("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/servers")
+    reads = cycle(format_request("GET", path, {"Authorization": f"Bearer {key}"}) for path in paths)
+    health = format_request("GET", "/healthz", {})
+    kinds = {
+        "API, another organization": lambda: ask(service.port, next(reads)),
+        "/healthz": lambda: ask(service.port, health),
+    }
+    return await measure(seconds, kinds)
 
 
 @asynccontextmanager
@@ -134,5 +122,5 @@ async def _play(service: RunningService, lie: Lie, ends: Counter[str]) -> None:
 async def _call(service: RunningService, method: str, path: str, body: object = None) -> Json:
     content = b"" if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
-    found: Json = (await send(service.port, format_request(method, path, headers, content))).json
+    found: Json = (await ask(service.port, format_request(method, path, headers, content))).json
     return found

@@ -7,12 +7,15 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
 
+from tests.chaos.http_messages import send
 from tests.chaos.observed import Answer
+
+CALL_S = 60.0
 
 
 class Measured(msgspec.Struct):
@@ -33,18 +36,29 @@ class Measured(msgspec.Struct):
         return f"| {name} | {len(self.seconds):,} | {failed:,} | {times} |"
 
 
+async def ask(port: int, raw: bytes, timeout_s: float = CALL_S) -> Answer:
+    """Send one request; the answer has status 0 if there was none."""
+    with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+        async with asyncio.timeout(timeout_s):
+            response = await send(port, raw)
+        return Answer(time.monotonic(), response.status, response.json)
+    return Answer(time.monotonic(), 0)
+
+
 TABLE = ("| | requests | failed | median | p99 | maximum |", "|---|---:|---:|---:|---:|---:|")
 
 
 @asynccontextmanager
-async def requests(send: Callable[[], Awaitable[Answer]], *, clients: int, pause_s: float) -> AsyncIterator[Measured]:
+async def requests(
+    send_one: Callable[[], Awaitable[Answer]], *, clients: int, pause_s: float
+) -> AsyncIterator[Measured]:
     """Send requests until the block ends, from several clients with a pause after each; requests under way finish."""
     measured, is_over = Measured(), asyncio.Event()
 
     async def client() -> None:
         while not is_over.is_set():
             began_s = time.monotonic()
-            answer = await send()
+            answer = await send_one()
             measured.seconds.append(time.monotonic() - began_s)
             if not 200 <= answer.status < 300:
                 measured.failures[answer.status] += 1
@@ -81,3 +95,15 @@ async def sleeper() -> AsyncIterator[Measured]:
     finally:
         output, _ = await process.communicate(b"")  # closes its input, which ends it
         measured.seconds += json.loads(output)
+
+
+async def measure(seconds: float, kinds: Mapping[str, Callable[[], Awaitable[Answer]]]) -> dict[str, Measured]:
+    """Send requests of several kinds for some seconds, beside a process that only sleeps; return the figures by kind."""
+    async with AsyncExitStack() as stack:
+        measured = {
+            name: await stack.enter_async_context(requests(send_one, clients=2, pause_s=0.05))
+            for name, send_one in kinds.items()
+        }
+        measured["a process that only sleeps"] = await stack.enter_async_context(sleeper())
+        await asyncio.sleep(seconds)
+    return measured

@@ -12,7 +12,6 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     at_s: float
     id: str
-    attempt: str
     body: bytes
     is_accepted: bool
     """True if the receiver sent a complete response with a 2xx status."""
@@ -30,8 +29,6 @@ class Answer(msgspec.Struct, frozen=True):
 class Death(msgspec.Struct, frozen=True):
     """A time at which a replica was killed, frozen or restarted, until it worked again."""
 
-    replica: int
-    kind: str
     from_s: float
     until_s: float
 

@@ -184,8 +184,7 @@ class Trial:
                 self.violations.append(f"{name} has two outcomes")
             if not arrivals:
                 continue
-            body = msgspec.json.decode(arrivals[0].request.body, type=dict[str, object])
-            outcome = str(body.get("reason", body["eventType"]))
+            outcome = arrivals[0].end
             self.outcomes[outcome] += 1
             is_allowed = outcome == "match_over" or (outcome == "server_lost" and server_id in self._deleted)
             if not is_allowed:

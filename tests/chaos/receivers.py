@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
+
+import msgspec
 
 from tests.chaos.http_messages import Request, read_request
 from tests.chaos.plan import Receiver
@@ -28,6 +29,12 @@ class Arrival:
         self.request = request
         self.at_s = time.monotonic()
         self.is_accepted = False
+
+    @property
+    def end(self) -> str:
+        """How the match ended: `match_over`, or the reason of its cancellation."""
+        body = msgspec.json.decode(self.request.body)
+        return str(body.get("reason") or body["eventType"])
 
     def is_signed_with(self, secret: str) -> bool:
         """True if it has a valid signature for this secret."""
@@ -120,8 +127,3 @@ async def _respond(kind: Receiver, number: int, arrival: Arrival, writer: asynci
     await writer.drain()
     arrival.is_accepted = answer is _OK
     return True
-
-
-def attempt_of(headers: Mapping[str, str]) -> str:
-    """Return the number of the attempt that a callback states."""
-    return headers.get("x-matchpod-attempt", "")

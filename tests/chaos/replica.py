@@ -110,7 +110,7 @@ class Replica:
             if self._is_closing:
                 return
             if (self.process.returncode or 0) < 0:
-                self._deaths.append(Death(self.number, "kill", time.monotonic(), time.monotonic()))
+                self._deaths.append(Death(time.monotonic(), time.monotonic()))
             await asyncio.sleep(RESTART_S)
             await self._spawn()
 
@@ -152,7 +152,7 @@ class Replica:
         while self.process is before:
             await asyncio.sleep(POLL_S)
         await self.wait_until_ready()
-        self._deaths.append(Death(self.number, "restart", began_s, time.monotonic()))
+        self._deaths.append(Death(began_s, time.monotonic()))
 
     async def freeze(self, lasts_s: float) -> None:
         """Stop its execution for a while."""
@@ -160,7 +160,7 @@ class Replica:
         self.signal(signal.SIGSTOP)
         await asyncio.sleep(lasts_s)
         self.signal(signal.SIGCONT)
-        self._deaths.append(Death(self.number, "freeze", began_s, time.monotonic()))
+        self._deaths.append(Death(began_s, time.monotonic()))
 
     async def stop(self) -> int:
         """Stop it for good; return its exit code."""

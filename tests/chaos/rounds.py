@@ -17,7 +17,7 @@ from tests.chaos.machine import StolenTime
 from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
 from tests.chaos.plan import BUGS as BUG_FAULTS
 from tests.chaos.plan import KINDS, STATIC, FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
-from tests.chaos.receivers import Receivers, attempt_of
+from tests.chaos.receivers import Receivers
 from tests.chaos.replica import Replica
 from tests.chaos.small_disk import SmallDisk
 from tests.chaos.stores import SqliteStore, Store
@@ -249,7 +249,6 @@ class Round:
                 Delivery(
                     at_s=one.at_s,
                     id=one.request.headers.get("webhook-id", ""),
-                    attempt=attempt_of(one.request.headers),
                     body=one.request.body,
                     is_accepted=one.is_accepted,
                     is_signed=one.is_signed_with(secret),

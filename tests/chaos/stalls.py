@@ -16,7 +16,7 @@ import msgspec
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.plan import SANDBOX, GameSpec, Json
-from tests.chaos.receivers import Arrival, Receivers
+from tests.chaos.receivers import Receivers
 from tests.chaos.static_servers import NEVER_S, Farm, StaticServer, StaticServers
 from tests.chaos.stores import open_store
 from tests.contract.agones_api import FakeAgones
@@ -215,13 +215,10 @@ class Trials:
         await self._single[str((await self._server(played))["port"])].kill()
 
     def _row(self, trial: str, played: Sequence[Played], **fields: object) -> Row:
-        reasons = [self._reason(arrivals[0]) for one in played if (arrivals := self._receivers.at(one.name))]
+        ends = [arrivals[0].end for one in played if (arrivals := self._receivers.at(one.name))]
         return msgspec.convert(
-            {"trial": trial, "matches": len(played), "lost": reasons.count("server_lost"), **fields}, Row
+            {"trial": trial, "matches": len(played), "lost": ends.count("server_lost"), **fields}, Row
         )
-
-    def _reason(self, arrival: Arrival) -> str:
-        return str(msgspec.json.decode(arrival.request.body).get("reason"))
 
 
 async def measure_stalls(

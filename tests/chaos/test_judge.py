@@ -30,7 +30,7 @@ BODY: dict[str, Any] = {
 
 def delivery(at_s: float = 10.0, *, id: str = "msg_1", is_accepted: bool = True, **fields: Any) -> Delivery:
     body = json.dumps({**BODY, **fields}).encode()
-    return Delivery(at_s=at_s, id=id, attempt="1", body=body, is_accepted=is_accepted, is_signed=True)
+    return Delivery(at_s=at_s, id=id, body=body, is_accepted=is_accepted, is_signed=True)
 
 
 def canceled(reason: str) -> Delivery:
@@ -81,9 +81,22 @@ def test_undisturbed_match_has_no_violation() -> None:
 UNSIGNED = msgspec.structs.replace(delivery(), is_signed=False)
 OTHER_RESULT = Answer(20, 200, {"result": {**RESULT, "winner": "team2"}})
 UNAVAILABLE = [Answer(0, 0), Answer(0, 502), Answer(0, 503), Answer(0, 201)]
+RUNNING = Answer(20, 200, {"status": "running"})
+CHANGED = delivery(12, result=None)
+DIED = {"deaths": [Death(11, 12)]}
+LONG = {"deaths": [Death(5, 60)]}
+CANCELED = replaced(cancel_on=Moment.SCORE)
+BY_USER = canceled("canceled_by_user")
+CONFIRMED, REJECTED = [Answer(5, 200, {"ok": True})], [Answer(5, 409)]
+OTHERS = {"set_aside": {"m2": [4]}, "bugs": {"m1": 4}}
+LEFT = Leftovers(processes=("srv_1 pid 7",), slots=("sandbox 1 srv_1",), exit_codes=("replica 0: 1",))
 FAILING = replaced(receiver=Receiver.FAIL)
 FAILED = [delivery(at_s, is_accepted=False) for at_s in (10, 15, 20)]
 KILLED = {"faults": (PlannedFault(kind=FaultKind.SERVER_KILL, at_s=0, match="m1", on=Moment.SCORE),)}
+
+
+def set_aside(entries: list[int], *, bug: int) -> dict[str, Any]:
+    return {"set_aside": {"m1": entries}, "bugs": {"m1": bug}}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +116,20 @@ KILLED = {"faults": (PlannedFault(kind=FaultKind.SERVER_KILL, at_s=0, match="m1"
         pytest.param(seen_match(delivery(), server_ids={"a", "b"}), MATCH, {}, ["second outcome"], id="created twice"),
         pytest.param(seen_match(delivery(), creates=UNAVAILABLE), MATCH, {}, [], id="unavailable while it is created"),
         pytest.param(seen_match(delivery(), creates=[Answer(0, 500)]), MATCH, {}, ["refused"], id="server error"),
+        pytest.param(seen_match(delivery(), delivery(12, id="b")), MATCH, DIED, ["second outcome"], id="two ids"),
+        pytest.param(seen_match(delivery(), CHANGED), MATCH, DIED, ["second outcome"], id="two bodies"),
+        pytest.param(seen_match(delivery(), delivery(14)), MATCH, {}, ["repeated"], id="again without a death"),
+        pytest.param(seen_match(delivery(50), delivery(54)), MATCH, LONG, ["repeated"], id="again long after a death"),
+        pytest.param(seen_match(delivery(), cancels=CONFIRMED), CANCELED, {}, ["wrong end"], id="cancel confirmed"),
+        pytest.param(seen_match(BY_USER, cancels=REJECTED), CANCELED, {}, ["wrong end"], id="cancel rejected"),
+        pytest.param(seen_match(BY_USER, cancels=CONFIRMED), CANCELED, {}, [], id="cancel confirmed, and canceled"),
+        pytest.param(seen_match(delivery(), cancels=REJECTED), CANCELED, {}, [], id="cancel rejected, and finished"),
+        pytest.param(seen_match(delivery()), MATCH, set_aside([4], bug=0), ["set aside"], id="entry set aside"),
+        pytest.param(seen_match(delivery()), MATCH, set_aside([4], bug=4), [], id="faulty entry set aside"),
+        pytest.param(seen_match(delivery()), MATCH, set_aside([3, 4], bug=4), ["set aside"], id="and another one"),
+        pytest.param(seen_match(delivery()), MATCH, OTHERS, ["set aside"], id="entry of another match set aside"),
+        pytest.param(seen_match(delivery()), MATCH, {"leftovers": LEFT}, ["leaked"] * 3, id="left behind"),
+        pytest.param(seen_match(delivery(), server=RUNNING), MATCH, {}, ["leaked"], id="server still running"),
         pytest.param(seen_match(delivery()), MATCH, {"is_stuck": True}, ["stuck"], id="not quiet"),
         pytest.param(seen_match(delivery()), MATCH, {"stray_paths": ["/x"]}, ["second outcome"], id="unknown path"),
     ],
@@ -113,21 +140,9 @@ def test_each_violation_is_found_and_what_is_promised_is_none(
     assert kinds(verdict(seen, match, **observed)) == found
 
 
-@pytest.mark.parametrize("second", [delivery(12, id="msg_2"), delivery(12, result=None)], ids=["id", "body"])
-def test_callbacks_that_differ_are_a_second_outcome(second: Delivery) -> None:
-    deaths = [Death(0, "kill", 11, 12)]
-    assert "second outcome" in kinds(verdict(seen_match(delivery(), second), deaths=deaths))
-
-
 def test_same_callback_again_after_a_death_is_counted() -> None:
-    found = verdict(seen_match(delivery(10), delivery(14)), deaths=[Death(0, "kill", 11, 12)])
+    found = verdict(seen_match(delivery(10), delivery(14)), deaths=[Death(11, 12)])
     assert (kinds(found), found.repeats) == ([], 1)
-
-
-def test_same_callback_again_without_a_death_is_a_violation() -> None:
-    assert kinds(verdict(seen_match(delivery(10), delivery(14)))) == ["repeated"]
-    before = [Death(0, "kill", 5, 60)]
-    assert kinds(verdict(seen_match(delivery(50), delivery(54)), deaths=before)) == ["repeated"]
 
 
 def test_any_server_may_be_lost_while_the_host_takes_the_cpu() -> None:
@@ -135,15 +150,6 @@ def test_any_server_may_be_lost_while_the_host_takes_the_cpu() -> None:
     assert (kinds(found), found.overload_losses) == ([], 1)
     assert kinds(verdict(seen_match(canceled("server_lost")), stolen_share=0.4)) == ["wrong end"]
     assert kinds(verdict(seen_match(canceled("no_players_joined")), stolen_share=0.6)) == ["wrong end"]
-
-
-def test_confirmed_cancellation_must_be_the_end() -> None:
-    match = replaced(cancel_on=Moment.SCORE)
-    confirmed, rejected = [Answer(5, 200, {"ok": True})], [Answer(5, 409)]
-    assert kinds(verdict(seen_match(delivery(), cancels=confirmed), match)) == ["wrong end"]
-    assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=rejected), match)) == ["wrong end"]
-    assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=confirmed), match)) == []
-    assert kinds(verdict(seen_match(delivery(), cancels=rejected), match)) == []
 
 
 def with_players(*players: dict[str, Any], complete: bool = True, winner: str = "team1") -> Delivery:
@@ -180,19 +186,12 @@ def test_number_of_a_map_that_says_it_is_incomplete_is_a_marked_difference_but_i
 def test_without_a_fault_that_loses_lines_no_number_may_be_missing() -> None:
     missing = seen_match(with_players({"kills": None, "mvps": 2}))
     assert kinds(verdict(missing, is_lossless=True)) == ["incomplete"]
-    died = [Death(0, "kill", 1, 2)]
+    died = [Death(1, 2)]
     assert kinds(verdict(missing, is_lossless=True, deaths=died)) == [], "a report that no process received"
     incomplete = seen_match(with_players({"kills": 6, "mvps": 2}, complete=False))
     assert kinds(verdict(incomplete, is_lossless=True, deaths=died)) == ["incomplete"]
     fault = PlannedFault(kind=FaultKind.LOG_LOSE, at_s=0, match="m1", on=Moment.SCORE)
     assert kinds(verdict(incomplete, is_lossless=True, deaths=died, faults=(fault,))) == []
-
-
-def test_only_the_entry_that_cannot_be_applied_may_be_set_aside() -> None:
-    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [4]})) == ["set aside"]
-    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [4]}, bugs={"m1": 4})) == []
-    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [3, 4]}, bugs={"m1": 4})) == ["set aside"]
-    assert kinds(verdict(seen_match(delivery()), set_aside={"m2": [4]}, bugs={"m1": 4})) == ["set aside"]
 
 
 def with_scores(complete: bool, team1: int = 8) -> Delivery:
@@ -224,9 +223,3 @@ def test_match_fails_after_some_deaths_by_an_entry_of_the_service() -> None:
     assert killed(failed, kind=kind, bug_deaths=0) == ["deaths"], "nothing was tried"
     assert killed(with_scores(complete=True), kind=kind, bug_deaths=11) == ["wrong end"]
     assert killed(bug_deaths=11, kind=kind) == ["lost"]
-
-
-def test_everything_that_is_left_is_a_leak() -> None:
-    left = Leftovers(processes=("srv_1 pid 7",), slots=("sandbox 1 srv_1",), exit_codes=("replica 0: 1",))
-    assert kinds(verdict(seen_match(delivery()), leftovers=left)) == ["leaked"] * 3
-    assert kinds(verdict(seen_match(delivery(), server=Answer(20, 200, {"status": "running"})))) == ["leaked"]

@@ -10,10 +10,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
-from tests.chaos.handovers import Handovers
+from tests.chaos.handovers import Handovers, load, summary
 from tests.chaos.plan import STATIC, GameSpec, Json
 from tests.chaos.receivers import Receivers
-from tests.chaos.restarts import load, summary
 from tests.chaos.static_servers import Farm
 from tests.chaos.stores import open_store
 from tests.contract.simulator_process import PASSWORD

@@ -203,6 +203,15 @@ async def test_sender_that_fails_does_not_stop_the_others(db: Database) -> None:
     assert await writer.append("srv_1", post(b"three")) == 8
 
 
+async def test_sender_that_has_gone_leaves_no_error(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    writer = writer_of(db)
+    gone = asyncio.create_task(writer.append("srv_1", post(b"one")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await writer.append("srv_1", post(b"two")) == 6
+    assert caplog.records == []
+
+
 class IdleMatch:
     """The runner of a match that waits for entries; `error` is raised after the first."""
 

@@ -20,7 +20,6 @@ from matchpod.core.model import DmSubMode, GameSettings, MatchType
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Row, ServerLease, Statement
-from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
@@ -86,27 +85,6 @@ async def test_stopping_the_task_of_a_match_repeatedly_logs_no_error(db: Databas
     gc.collect()
     await asyncio.sleep(0)
     assert errors == []
-
-
-async def test_server_that_is_destroyed_while_its_post_is_stored_leaves_no_error(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process = await world.live_match()
-    is_writing, may_write = asyncio.Event(), asyncio.Event()
-
-    async def hold(statements: Sequence[Statement]) -> None:
-        if any(value in (EntryKind.LOG, [EntryKind.LOG]) for one in statements for value in one.params.values()):
-            is_writing.set()
-            await may_write.wait()
-
-    process.db.before_write = hold
-    await is_writing.wait()
-    await world.region.running["srv_1"].close()
-    may_write.set()
-    await process.deps.log_writer.flush("srv_1")
-    await world.cancel(notified=process)
-    await world.outcome()
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 # --- during a match ---------------------------------------------------------------------------------------------------

@@ -11,11 +11,7 @@ _POSTGRES = {
 }
 _INGRESS = {"enabled": True, "host": "cs.example.net", "tlsSecret": "tls"}
 _TRY = {"code": "try", "kind": "agones", "secret": "fleet"}
-_LAN = {
-    "code": "lan",
-    "kind": "static",
-    "servers": [{"address": "198.51.100.4:27015", "rcon_password": "p"}],
-}
+_LAN = {"code": "lan", "kind": "static", "servers": [{"address": "198.51.100.4:27015", "rcon_password": "p"}]}
 _POLICY = {
     "enabled": True,
     "apiServers": [{"cidr": "192.0.2.1/32", "port": 6443}],
@@ -86,16 +82,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
         "gameServer": {
             "kind": "cs2",
             "image": {"repository": "registry.example.com/cs2"},
-            "command": [
-                "start_with_token.sh",
-                "{game}/cs2",
-                "-port",
-                "{port}",
-                "-ip",
-                "{ip}",
-                "+exec",
-                "{cfg}",
-            ],
+            "command": ["start_with_token.sh", "{game}/cs2", "-port", "{port}", "-ip", "{ip}", "+exec", "{cfg}"],
             "extraVolumes": [{"name": "tokens", "hostPath": {"path": "/srv/tokens", "type": "Directory"}}],
             "extraVolumeMounts": [{"name": "tokens", "mountPath": "/tokens"}],
             "extraEnv": [{"name": "A", "value": "b"}],

@@ -54,10 +54,13 @@ def test_file_fits_the_schema_of_compose(name: str) -> None:
     assert not validator.is_valid({"services": {"a": {"image": "a", "readonly": True}}}), "unknown keys are found"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_our_containers_are_hardened_and_nothing_is_open_to_the_network(name: str) -> None:
-    services = read(name)["services"]
-    for service, options in services.items():
+def services() -> list[tuple[str, Any]]:
+    """Return the services of all files, with their options."""
+    return [item for name in FILES for item in read(name)["services"].items()]
+
+
+def test_our_containers_are_hardened_and_nothing_is_open_to_the_network() -> None:
+    for service, options in services():
         assert all(port.startswith("127.0.0.1:") for port in options.get("ports", [])), service
         if OWN_SERVICES.fullmatch(service):
             assert options["read_only"] is True, service
@@ -66,21 +69,18 @@ def test_our_containers_are_hardened_and_nothing_is_open_to_the_network(name: st
             assert (ROOT / options["build"]["dockerfile"]).is_file()
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_no_container_has_a_terminal_since_its_log_would_keep_the_first_key(name: str) -> None:
-    assert [service for service, options in read(name)["services"].items() if options.get("tty")] == []
+def test_no_container_has_a_terminal_since_its_log_would_keep_the_first_key() -> None:
+    assert [service for service, options in services() if options.get("tty")] == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_mounted_files_exist(name: str) -> None:
-    volumes = [volume for service in read(name)["services"].values() for volume in service.get("volumes", [])]
+def test_mounted_files_exist() -> None:
+    volumes = [volume for _, options in services() for volume in options.get("volumes", [])]
     sources = [volume.split(":")[0] for volume in volumes if volume.startswith("./")]
     assert [source for source in sources if not (FOLDER / source).is_file()] == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_services_have_time_to_stop(name: str) -> None:
-    for service, options in read(name)["services"].items():
+def test_services_have_time_to_stop() -> None:
+    for service, options in services():
         if service.startswith("matchpod"):
             assert int(options["stop_grace_period"].removesuffix("s")) >= 5 + 25
 

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,6 +18,7 @@ import pytest
 
 from scripts import build_image
 from tests.deploy.tools import find_tool
+from tests.e2e.service.running_service import free_port_range, wait_until
 from tests.first_key import first_key
 
 pytestmark = pytest.mark.timeout(1800)
@@ -158,28 +159,19 @@ class Running:
         return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()[0])
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def until(what: str, running: Running, is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline and running.process.poll() is None:
-        try:
-            if is_true():
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not happen:\n{running.log.read_text()[-3000:]}")
+    def is_done() -> bool:
+        assert running.process.poll() is None, f"{what} did not happen:\n{running.log.read_text()[-3000:]}"
+        with suppress(httpx.TransportError):
+            return is_true()
+        return False
+
+    wait_until(is_done, lambda: f"{what}:\n{running.log.read_text()[-3000:]}")
 
 
 @pytest.mark.soak
 def test_match_goes_live_inside_the_image_and_sigterm_ends_it(storage: Path, tmp_path: Path) -> None:
-    port = free_port()
+    (port,) = free_port_range(1)
     service = Running(storage, "matchpod", tmp_path, MATCHPOD_HOST="127.0.0.1", MATCHPOD_PORT=str(port))
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
@@ -204,7 +196,7 @@ def test_match_goes_live_inside_the_image_and_sigterm_ends_it(storage: Path, tmp
 def test_simulated_server_waits_for_agones_and_says_so(storage: Path, tmp_path: Path) -> None:
     password = "/var/lib/matchpod/password"
     command = ["--password-file", password, "--", "cs2-simulator", "-port", "{port}", "-ip", "{ip}", "--quiet"]
-    port = str(free_port())
+    port = str(free_port_range(1)[0])
     server = Running(storage, "matchpod-simulated-server", tmp_path, *command, AGONES_SDK_HTTP_PORT=port)
     try:
         until("a line about the SDK", server, lambda: "waiting for the Agones SDK" in server.log.read_text())

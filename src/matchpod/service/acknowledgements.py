@@ -1,4 +1,4 @@
-"""Acknowledge matches that ended without a result: they leave the wall of everyone in the organization."""
+"""Acknowledge matches that ended without a result, which removes them from the wall of the whole organization."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from matchpod.storage.acknowledgements import Acknowledgement
 UNDO_MS: Final = 10_000
 """How long an acknowledgement can be undone."""
 LATE_MS: Final = 5_000
-"""How much later the request to undo it may arrive."""
+"""How much later than UNDO_MS the request to undo it may arrive."""
 
 _log = logging.getLogger(__name__)
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """How many matches were acknowledged, and when: that time undoes it."""
+    """How many matches were acknowledged, and when. The time is the argument of `undo`."""
 
     count: int
     at_ms: int
@@ -45,7 +45,7 @@ class Acknowledgements:
     async def acknowledge(self, principal: Principal, server_ids: Sequence[str]) -> Acknowledged:
         """Acknowledge these matches of the caller.
 
-        ForbiddenError if they may not act. Matches of others, open ones and unknown ids are skipped.
+        ForbiddenError if they may not act. Matches of other organizations, open matches and unknown ids are skipped.
         """
         given = self._given(principal)
         found = await acknowledgements.still_unacknowledged(self._db, principal.org_id, server_ids)
@@ -62,7 +62,7 @@ class Acknowledgements:
 
     @unavailable_on_outage
     async def undo(self, principal: Principal, at_ms: int) -> int:
-        """Undo what the caller acknowledged at this time, and return how many matches that are.
+        """Undo the acknowledgements that the caller made at this time, and return how many there were.
 
         InvalidParamsError if that is too long ago.
         """
@@ -78,7 +78,7 @@ class Acknowledgements:
     def _given(self, principal: Principal) -> Acknowledgement:
         if not principal.may_act:
             raise ForbiddenError("This needs the rights to act on matches.")
-        # A session that was begun with a link has its own id as key.
+        # For a session that was begun with a link, the key id is the id of the session.
         return Acknowledgement(acknowledged_at_ms=self._clock.now_ms(), acknowledged_by=principal.key_id)
 
     async def _write(

@@ -13,7 +13,7 @@ class WouldWaitError(Exception):
 
 
 def result_at_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Return what the coroutine returns; WouldWaitError if it waits, which ends it."""
+    """Return the result of a coroutine; if the coroutine has to wait, close it and raise WouldWaitError."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -10,7 +10,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.ports import DatabaseUnavailableError
 
 RETRY_AFTER_S = 2
-"""Retry-After of the error: a restarting database is back within seconds."""
+"""Retry-After of the error. A restarting database is available again within seconds."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

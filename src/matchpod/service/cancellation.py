@@ -1,4 +1,4 @@
-"""Cancel a match on behalf of a person or program: the rules that the API, the console and the command line share."""
+"""Cancel a match on behalf of a person or program, for the API, the console and the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cancellation:
     async def cancel(
         self, row: ServerRow, reason: CancelReason, record: Statement, *, is_log_complete: bool | None = None
     ) -> bool:
-        """Cancel a match and store the `record` of it in the audit log; False if the match has ended before."""
+        """Cancel a match, with `record` as its audit entry; False if the match has already ended."""
         now_ms = self._clock.now_ms()
         outcome = Outcome(at_ms=now_ms, reason=reason, is_log_complete=is_log_complete)
         callback_id = new_callback_id(now_ms, self._random_bytes(ID_RANDOM_BYTES))

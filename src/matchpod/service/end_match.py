@@ -37,7 +37,7 @@ def end_match(
 
     The holder of the lease passes its fence; a caller who cancels passes None. A runner passes the `final` history;
     otherwise open maps are canceled here, and the history is finalized when the server is released. `earlier_events`
-    are those of the organization's stream that come right before the end.
+    are events for the organization's stream that are stored right before the event of the end.
     """
     if outcome.is_finished != (result is not None):
         raise ValueError("a finished match has a result, a canceled one has none")
@@ -55,7 +55,7 @@ def end_match(
         stored, callback, status=status, failure=outcome.failure, forfeited_to=outcome.forfeited_to, fence=fence
     )
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
-    # Readers of the log stop at this entry: later ones are not part of the match.
+    # Readers of the log stop at this entry, because later entries are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
     lines = [*earlier_events, organization_event_lines.match_ended(row, outcome, kind=kind, status=status)]
     events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)

@@ -1,9 +1,11 @@
-"""Let work take fair turns: a queue per key, such as the reads of an organization, and a bounded number in progress.
+"""Schedule work in fair turns: a queue per key, such as the reads of an organization, and limits for work in progress.
 
-The event loop does one thing at a time: what is more than the share of a key waits here, and not in the loop's queue.
-Few turns begin per iteration of the loop: what never waits, such as log posts, goes on in between. Of the keys with
-waiting work, the one whose last turn was longest ago is next. The latency of others matters more than throughput: while
-there are others, fewer turns begin and are in progress, and a key with a queue is held back a moment for one without.
+The event loop runs one task at a time, so work beyond the share of a key waits here and not in the loop's queue. Only
+a few turns begin per iteration of the loop, so that work without turns, such as log posts, continues in between. Among
+the keys with waiting work, the key whose last turn is longest ago comes next.
+
+The latency of other owners matters more than throughput. While several owners have turns, fewer turns begin and are in
+progress, and a key with a queue is held back for a moment in favor of a key without one.
 """
 
 from __future__ import annotations
@@ -19,40 +21,43 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 OF_KEY: Final = 2
-"""Turns of one key in progress. More would make each slower: with SQLite, their work is done by one core and by a few
-threads that read, of which others need one."""
+"""Maximum number of turns in progress per key. More would make each of them slower, because with SQLite, one core and a
+few reader threads do the work of all keys."""
 OF_KEY_SHARED: Final = 4
-"""The limit with a database on the network: some turns wait for its answers."""
+"""The same limit with a database on the network, because some turns wait for its answers."""
 NEAR_S: Final = 10.0
-"""An owner is alone if no other owner had a turn for this long. Otherwise its keys have half as many in progress, and
-one turn begins per iteration of the loop: the next turn of another one has to wait for them."""
+"""Seconds without a turn of another owner until an owner counts as alone. Until then, its keys have half as many turns
+in progress, and one turn begins per iteration of the loop, because the next turn of another owner waits for them."""
 BURST: Final = 8
-"""Turns of an owner who is alone that begin per iteration of the loop: what they write is then committed together."""
+"""Maximum number of turns that begin per iteration of the loop, if their owner is alone. Their writes are then
+committed together."""
 SLOW_S: Final = 0.02
-"""After this time, work in progress counts no longer for that: it waits for the database more than it computes."""
+"""Seconds since the last turn of a key began, from which the key may have its full number of turns in progress even if
+its owner is not alone. Work that takes this long waits for the database more than it computes."""
 CHANGES: Final = 8
-"""This many times as many turns may be in progress if they change something: they mostly wait for a commit, and those
-that wait together share it."""
+"""Factor for the number of turns in progress if they change something. They mostly wait for a commit, and turns that
+wait together share it."""
 AT_ONCE: Final = 64
-"""Turns of all keys in progress."""
+"""Maximum number of turns in progress, of all keys together."""
 MAX_WAITING: Final = 1_000
-"""Work of one key that waits, each with its request in memory; a burst of that size is done within a second or two."""
+"""Maximum number of waiting requests per key, which are held in memory. A full queue is processed within
+a second or two."""
 MAX_WAIT_S: Final = 10.0
-"""Longest wait for a turn: shorter than the timeouts of clients and proxies, so that they get a response."""
+"""Timeout of the wait for a turn, shorter than the timeouts of clients and proxies, so that they get a response."""
 FULL_S: Final = 5.0
-"""Pause before work is rejected because the queue is full: otherwise a client that repeats it at once would keep the
-loop busy with rejections."""
+"""Pause before work is rejected because the queue is full. Otherwise a client that retries at once would keep the loop
+busy with rejections."""
 HOLD_S: Final = 0.01
-"""How long keys with a queue are held back for work of a key without one: most requests take less."""
+"""How long keys with a queue are held back in favor of a key without one. Most requests take less."""
 
 _T = TypeVar("_T")
 
 WatchLoss = Callable[[Callable[[], None] | None], None]
-"""Gets a function to call if the result is no longer wanted; None at the end of the wait."""
+"""Receives a function to call if the result is no longer wanted; receives None at the end of the wait."""
 
 
 class TurnKey(NamedTuple):
-    """What has a queue: one kind of work of an owner; `parallel` times as many turns as usual may be in progress."""
+    """The key of a queue: one kind of work of an owner. `parallel` multiplies the limit of turns in progress."""
 
     owner: str
     kind: str = ""
@@ -60,17 +65,17 @@ class TurnKey(NamedTuple):
 
 
 def changes_of(owner: str) -> TurnKey:
-    """Return the queue of requests that change something: they do not wait behind those that read."""
+    """Return the key for requests that change something, so that they do not wait behind reads."""
     return TurnKey(owner, "changes", CHANGES)
 
 
 def streams_of(owner: str) -> TurnKey:
-    """Return the queue of streams that have to read what they have missed."""
+    """Return the key for streams that have to read items that they missed."""
     return TurnKey(owner, "streams")
 
 
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many turns are in progress, and how many may wait for how long."""
+    """The limits of `FairTurns`, which the constants above explain."""
 
     of_key: int = OF_KEY
     near_s: float = NEAR_S
@@ -87,11 +92,11 @@ DEFAULT_LIMITS: Final = TurnLimits()
 
 
 class QueueFullError(Exception):
-    """Too much work of the key waits already."""
+    """The queue of the key is full."""
 
 
 class WaitedTooLongError(Exception):
-    """The turn has not come in time."""
+    """The wait for a turn timed out."""
 
 
 class NotWantedError(Exception):
@@ -110,7 +115,7 @@ _Waiter = asyncio.Future[_Outcome]
 
 
 class FairTurns:
-    """The turns of a process."""
+    """Schedules the turns of a process."""
 
     def __init__(self, limits: TurnLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
@@ -119,24 +124,24 @@ class FairTurns:
         self._queues: dict[TurnKey, OrderedDict[_Waiter, None]] = {}
         """Waiting work by key; no queue is empty."""
         self._served: dict[TurnKey, int] = {}
-        """The number of the last turn of each key, since nothing was in progress."""
+        """The number of the last turn of each key; cleared when nothing is in progress."""
         self._turns = 0
         self._begun_s: dict[TurnKey, float] = {}
         """When the last turn of each key in progress began."""
         self._last_owner = ""
         self._last_s = self._alone_from_s = -math.inf
-        """When the last turn of all began, and when its owner counts as alone unless another one has a turn before."""
+        """When the last turn of any key began, and from when its owner counts as alone if no other owner has a turn."""
         self._begun = 0
-        """How many turns have begun in this iteration of the loop."""
+        """Number of turns that have begun in this iteration of the loop."""
         self._is_planned = False
         self._held: asyncio.TimerHandle | None = None
-        """Ends the time in which waiting work is held back."""
+        """The timer that ends the hold on waiting work."""
         self._is_due = False
-        """True if waiting work was held back long enough: the next turn begins in any case."""
+        """True if waiting work was held back long enough, so that the next turn begins in any case."""
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """Number of requests of all keys that wait for a turn."""
         return sum(map(len, self._queues.values()))
 
     def begin(self, key: TurnKey) -> bool:
@@ -149,9 +154,9 @@ class FairTurns:
         return True
 
     async def wait(self, key: TurnKey, *, watch_loss: WatchLoss | None = None, is_limited: bool = True) -> None:
-        """Wait for a turn to begin, after those of the same key that wait already.
+        """Wait for a turn to begin, after all turns of the same key that wait already.
 
-        Without `is_limited`, however many wait, and for however long.
+        Without `is_limited`, neither the length of the queue nor the time is limited.
         """
         queue = self._queues.get(key, OrderedDict())
         if is_limited and len(queue) >= self.limits.waiting:
@@ -170,7 +175,7 @@ class FairTurns:
             outcome = await waiter
         finally:
             if outcome is None and waiter.done() and not waiter.cancelled():
-                outcome = waiter.result()  # cancelled right after that
+                outcome = waiter.result()  # cancelled right after the wait had ended
                 if outcome is _Outcome.BEGUN:
                     self.end(key)
             if outcome is not _Outcome.BEGUN:
@@ -250,7 +255,7 @@ class FairTurns:
         while self._queues and self._begun < self.limits.burst:
             key = self._next_key()
             if key is None:
-                return  # the end of a turn goes on, or the timer
+                return  # the end of a turn or the timer plans the next iteration
             queue = self._queues[key]
             waiter, _ = queue.popitem(last=False)
             if not queue:

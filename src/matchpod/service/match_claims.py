@@ -1,4 +1,4 @@
-"""Say who takes care of a match that needs attention, so that one person looks at it and the others know."""
+"""Record who takes care of a match that needs attention, so that colleagues need not look at it."""
 
 from __future__ import annotations
 

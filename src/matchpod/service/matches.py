@@ -64,7 +64,7 @@ RCON_PASSWORD_BYTES: Final = 16
 """128 bits, as 32 hex characters, which need no quotes in a console."""
 
 LIVE_RETRY_S: Final = 30
-"""Retry-After if an organization has too many live matches: one of them ends soon."""
+"""Retry-After if an organization has too many live matches. One of them may end soon."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Creation(msgspec.Struct, frozen=True):
 class Matches:
     """The matches of all organizations; each organization can access only its own.
 
-    `db_version` returns a number that differs after each change of the database, or None if it is not known at once.
+    `db_version` returns a number that differs after each change of the database; None if it cannot be read at once.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
@@ -138,7 +138,7 @@ class Matches:
         now_ms = self._clock.now_ms()
         used = used_key(principal.org_id, idempotency_key, decoded, now_ms)
         earlier = await earlier_use(self._db, used) if used is not None else None
-        # Before validation: a repeated request gets its match even if the region was switched off since.
+        # Before validation, so that a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()
@@ -162,7 +162,7 @@ class Matches:
 
     @unavailable_on_outage
     async def get_encoded(self, principal: Principal, server_id: str) -> EncodedServer:
-        """The same as JSON, which is kept until the row or the state of the match changes."""
+        """Return the server as JSON, which is cached until the row or the state of the match changes."""
         columns = await servers.summary_columns(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, None if columns is None else servers.to_summary(columns), "server")
         state, audience = await self._state(principal, row), principal.audience
@@ -171,13 +171,14 @@ class Matches:
             return found
         body = _encode(await self._view(principal, row, state))
         encoded = EncodedServer(org_id=row.org_id, columns=columns or (), state=state, body=body)
-        # How a match was canceled is partly in other rows, and a state that could not be shown may be the next time.
+        # Two kinds are not cached: the details of a cancellation are partly in other rows, and a running match whose
+        # state could not be shown may be shown the next time.
         if row.reason is None and (state is not None or row.status is not ServerStatus.RUNNING):
             self._encoded.keep(row.id, encoded, audience=audience)
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
-        """The same without waiting if the cached answer is current; otherwise None: call `get_encoded`."""
+        """Return the cached JSON of a server without waiting, if it is current; if None, call `get_encoded`."""
         kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:

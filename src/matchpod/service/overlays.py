@@ -1,7 +1,7 @@
 """Create and end the tokens of overlays, which show a match in a stream to viewers without a log-in.
 
-A token is in the URL that a streamer enters in their program. It shows its match and nothing else, and works until it
-is ended, even after the match. Only its hash is stored.
+A token is in the URL that a streamer enters in their streaming software. It shows its match and nothing else, and works
+until it is ended, even after the match. Only its hash is stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Overlay(msgspec.Struct, frozen=True):
 
 
 class Overlays:
-    """The tokens of overlays of all organizations."""
+    """Manages the overlay tokens of all organizations."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Overlays:
         return None if found is None else Overlay(server_id=found.server_id, org_id=found.org_id)
 
     def id_of(self, token: str) -> str:
-        """Return the id that `valid_tokens` takes for a token; it is not a secret."""
+        """Return the id of a token, for `valid_tokens`; it is not a secret."""
         return token_hash(token)
 
     @unavailable_on_outage

@@ -16,36 +16,36 @@ from matchpod.storage import servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency
 
 MAX_IDEMPOTENCY_KEY: Final = 255
-"""Longest key in characters: enough for a UUID or a compound key, short enough for any index."""
+"""Maximum length of a key in characters, enough for a UUID or a compound key and short enough for any index."""
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
 
 def check_key(key: str | None) -> None:
-    """Raise InvalidFieldsError if a key is given that is not valid."""
+    """Raise InvalidFieldsError if a key is given and not valid."""
     if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
         fault = Fault(FaultCode.NOT_VISIBLE_ASCII, {"maximum": MAX_IDEMPOTENCY_KEY})
         raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
 
 
 def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, place: str = "") -> Idempotency | None:
-    """The use of a key for a body; None without a key. Keys count per `place`: an endpoint and its server."""
+    """Return the use of a key with a body; None without a key. Each `place`, such as a server, has its own keys."""
     if key is None:
         return None
-    # A space, which no key has, keeps the keys of a place apart from those of creations.
+    # Keys contain no space, so a space separates the keys of a place from those of creations.
     name = f"{place} {key}" if place else key
     return Idempotency(org_id=org_id, key=name, body_hash=_hash_of(decoded), created_at_ms=now_ms)
 
 
 async def earlier_use(db: Database, used: Idempotency) -> tuple[str, str] | None:
-    """The body hash of the key's earlier use and the id that it created; None if unused within the last day."""
+    """Return the body hash of a key's earlier use, and the id it created; None if unused within the last day."""
     return await servers.find_idempotent(db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
 
 async def made_before(db: Database, used: Idempotency | None) -> str | None:
-    """The id that was created with the same key and body; None if there is none, or no key.
+    """Return the id that was created with the same key and body; None if there is none, or no key was sent.
 
-    IdempotencyConflictError if the body was another.
+    IdempotencyConflictError if the body was different.
     """
     earlier = None if used is None else await earlier_use(db, used)
     if earlier is None or used is None:

@@ -13,12 +13,14 @@ from matchpod.core.iso_dates import iso_time
 
 _View = TypeVar("_View", bound=msgspec.Struct)
 _Reader = tuple[int, Sequence[str], Callable[[msgspec.Struct], tuple[Any, ...]], Sequence[tuple[str, str]]]
-"""The number of a row, the fields that it has, how to read them, and its times with their names there."""
+"""How to read one row: its index, the names of the fields to copy, the function that reads them, and pairs of a time
+field of the view and its column."""
 
 
 def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View:
-    """Build a `view` from these rows. Fields not in `fields` come from the first row that has them, with times as text:
-    `started_at` from `started_at_ms`. Fields that no row has keep their default.
+    """Build a `view` from rows. Each field that is not in `fields` comes from the first row that has it.
+
+    Times are formatted: `started_at` comes from `started_at_ms`. Fields that no row has keep their default.
     """
     for row, names, read, times in _readers(view, tuple(fields), *map(type, rows)):
         fields.update(zip(names, read(rows[row]), strict=False))
@@ -29,14 +31,14 @@ def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View
 
 @cache
 def _readers(view: type[msgspec.Struct], given: tuple[str, ...], *rows: type[msgspec.Struct]) -> list[_Reader]:
-    """Return how to read the fields of a view: all fields of the same name at once, which runs in C, and times."""
+    """Return how to read the fields of a view from rows of these types; `attrgetter` reads all at once, in C."""
     left = [name for name in view.__struct_fields__ if name not in given]
     readers: list[_Reader] = []
     for number, row in enumerate(rows):
         same = [name for name in left if hasattr(row, name)]
         times = [(name, f"{name}_ms") for name in left if name not in same and hasattr(row, f"{name}_ms")]
         left = [name for name in left if name not in (*same, *dict(times))]
-        # With two more names, which are not used, it returns a tuple even if there is no other.
+        # attrgetter returns a tuple only for two or more names, so there are two additional names.
         readers.append((number, same, attrgetter(*same, "__class__", "__class__"), times))
     return readers
 

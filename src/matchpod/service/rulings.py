@@ -1,7 +1,7 @@
-"""Rule on matches that have ended, and withdraw rulings: the rules that the API, the console and commands share.
+"""Rule on matches that have ended, and withdraw rulings, for the API, the console and the command line.
 
-A ruling stands beside the outcome of its match. It sends no callback, and changes no field of the result. The last one
-counts; all are kept. The web layer has checked scope and role.
+A ruling does not change the outcome or the result of its match, and sends no callback. Only the last ruling counts, but
+all are stored. The web layer has checked scope and role.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from matchpod.storage.rulings import RulingRow
 from matchpod.storage.servers import Idempotency, ServerRow
 
 PER_MINUTE: Final = 120
-"""Rulings and withdrawals of an organization per minute: each is kept forever, and sent to all who read the stream."""
+"""Maximum number of rulings and withdrawals per organization and minute. Each is stored forever, and sent to all
+readers of the organization's stream."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class Rulings:
     ) -> tuple[Ruling, bool]:
         """Rule on a match of the caller, or return the ruling made with the same key and body within the last day.
 
-        Also return whether it is an earlier one.
+        Also return True if it is an earlier ruling.
         """
         check_key(request_key)
         decoded = decode_json(body)
@@ -96,14 +97,14 @@ class Rulings:
 
     @unavailable_on_outage
     async def withdraw(self, principal: Principal, server_id: str) -> None:
-        """Withdraw the ruling that counts on a match of the caller; NotFoundError if there is none."""
+        """Withdraw the current ruling on a match of the caller; NotFoundError if there is none."""
         row = await self._own_row(principal, server_id)
         await self.end(row, actor=principal.actor, key_id=principal.key_id)
 
     async def make(
         self, row: ServerRow, request: RulingRequest, *, actor: str, key_id: str, used: Idempotency | None = None
     ) -> Ruling:
-        """Store a ruling on a match, which then counts. `actor` is named in the audit log, `key_id` in the ruling."""
+        """Store a ruling, which becomes the current one. `actor` is named in the audit log, `key_id` in the ruling."""
         if request.winner is not RuledWinner.NONE and not has_ruled_teams(read_settings(row.settings)):
             raise errors.InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
         now_ms = self._check_time(row)
@@ -135,7 +136,7 @@ class Rulings:
         return ruling
 
     async def end(self, row: ServerRow, *, actor: str, key_id: str) -> None:
-        """Withdraw the ruling that counts; the ones before it do not count again."""
+        """Withdraw the current ruling; earlier rulings do not become current again."""
         ruling = read_ruling(row.ruling)
         if row.ruling is None or ruling is None:
             raise errors.NotFoundError("There is no ruling on this match.")
@@ -156,7 +157,7 @@ class Rulings:
         """Return the current time; raise an error if the match cannot be ruled on now."""
         now_ms = self._clock.now_ms()
         if not row.has_ended or row.ended_at_ms is None:
-            raise errors.MatchNotEndedError("The match has not ended. It can be ruled once it has an outcome.")
+            raise errors.MatchNotEndedError("The match has not ended. It can be ruled on once it has an outcome.")
         if now_ms > rulings_end_ms(row.ended_at_ms):
             raise errors.RulingTooLateError(f"The match ended more than {RULING_DAYS} days ago. Its rulings are final.")
         return now_ms
@@ -173,7 +174,7 @@ class Rulings:
         return require_own(principal, found, "server")
 
     async def _earlier(self, used: Idempotency | None) -> Ruling | None:
-        """The ruling that was made with the same key and body; IdempotencyConflictError if the body was another."""
+        """Return the ruling made with the same key and body; IdempotencyConflictError if the body was different."""
         ruling_id = await made_before(self._db, used)
         row = None if ruling_id is None else await rulings.get(self._db, ruling_id)
         return None if row is None else ruling_of(row)

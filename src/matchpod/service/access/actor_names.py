@@ -1,4 +1,4 @@
-"""Read the names of the keys and sessions that acted, for people who manage an organization."""
+"""Look up the names of actors (keys and console sessions), for managers of an organization."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from matchpod.ports import Database
 from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""What a session is called that was begun with a link for no named person: nothing else is known of who used it."""
+"""The name of a session that was begun with a link, if the link names no person. Its user is then unknown."""
 
 _SESSION: Final = "ses_"
 
 
 async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, str]:
-    """Return by id the names of keys, or the beginnings of those without a name; of sessions, those of their people.
+    """Return the names of actors by id: the name of a key, or its first characters; the name of a session's person.
 
-    A session of no named person is called a link. Ids of other actors, and of keys that do not exist, are left out.
+    A session without a named person is called `LINK`. Ids of other actors, and of keys that do not exist, are left out.
     """
     known = {actor for actor in actors if actor is not None}
     names = {actor: LINK for actor in known if is_session(actor)}

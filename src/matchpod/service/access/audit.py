@@ -1,7 +1,7 @@
-"""Record who did what, for the people of an organization and for operators.
+"""Keep the audit log: who did what, for the people of an organization and for operators.
 
-An entry is a statement in the transaction of its act: both are stored or neither. So an act that happened is always
-recorded, one that changed nothing never is, and no act fails after it happened because of its entry.
+An entry is written in the transaction of its act, so both are stored or neither. An act that changed nothing has no
+entry.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from matchpod.storage.audit_log import AuditRow
 
 PAGE_SIZE: Final = 100
 COMMAND_LINE: Final = "command line"
-"""The actor of acts on the machine itself."""
+"""The actor of acts with the command line."""
 
 
 class Target(Enum):
-    """What an act was done to, if that has a page of its own."""
+    """The kind of thing that an act was done to, if the console has a page for it."""
 
     MATCH = auto()
     CALLBACK = auto()
@@ -43,7 +43,7 @@ class Target(Enum):
 
 
 class Action(StrEnum):
-    """What was done, in words for people, and to what."""
+    """An act that is recorded, with its description for people and the kind of its target."""
 
     words: str
     target: Target | None
@@ -61,7 +61,7 @@ class Action(StrEnum):
     OTHER_SESSIONS_ENDED = "other_sessions_ended", "ended all other sessions"
     MATCH_CREATED = "match_created", "created a match", Target.MATCH
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
-    ACTION_REQUESTED = "action_requested", "asked for an action on a match", Target.MATCH
+    ACTION_REQUESTED = "action_requested", "requested an action on a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
     ACKNOWLEDGEMENT_UNDONE = "acknowledgement_undone", "undid an acknowledgement"
     MATCH_CLAIMED = "match_claimed", "is on a match", Target.MATCH
@@ -88,24 +88,24 @@ class Action(StrEnum):
     REGION_CHECKED = "region_checked", "checked a region", Target.REGION
     SWEEP_CONFIRMED = "sweep_confirmed", "confirmed the release of servers without a match", Target.REGION
     BACKUP_WRITTEN = "backup_written", "wrote a backup"
-    PRUNE_STARTED = "prune_started", "started to delete what is past its retention"
+    PRUNE_STARTED = "prune_started", "started to delete data past its retention"
     RECOMPUTE_STARTED = "recompute_started", "started to recompute statistics", Target.MATCH
     OVERLAY_CREATED = "overlay_created", "created a link to the overlay", Target.MATCH
     OVERLAYS_ENDED = "overlays_ended", "ended the links to the overlay", Target.MATCH
 
 
 def repeated_session(session_id: str, number: int) -> str:
-    """Return the id of a session whose log-in repeats that of another one, and is counted in the entry of that one."""
+    """Return the id for a session whose log-in is only counted in the audit entry of an earlier session."""
     return f"{session_id}.{number}"
 
 
 def begun_with(detail: str) -> str:
     """Return what a session was begun with, `a link` or the id of a key, from the detail of its log-in."""
-    return detail.removeprefix("with ").partition(", ")[0]  # followed by how often, if that was repeated
+    return detail.removeprefix("with ").partition(", ")[0]  # a count of log-ins or a person may follow
 
 
 def recorded_session(session_id: str) -> str:
-    """Return the id of the session whose log-in has an entry: this one, or the one that it repeats."""
+    """Return the id of the session whose audit entry counts the log-in of this session: itself, or an earlier one."""
     return session_id.partition(".")[0]
 
 
@@ -124,14 +124,14 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     actor_name: Annotated[
         str | None,
         Meta(
-            description="The name of that key, or of the key that the session was begun with: the beginning of its "
-            "text if it has no name. For a session that was begun with a link, the name of the person it was for, or "
-            "`a link`. Otherwise null."
+            description="The name of that key, or of the key that the session was begun with; if the key has no name, "
+            "the beginning of its text. For a session that was begun with a link, the name of the person that the link "
+            "was for, or `a link`. Otherwise null."
         ),
     ]
     action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]
-    target: Annotated[str, Meta(description="What it was done to: the id of a key, server or callback; or empty.")]
-    detail: Annotated[str, Meta(description="More about it, for people; or empty.")]
+    target: Annotated[str, Meta(description="The id of the key, server or callback that it was done to; or empty.")]
+    detail: Annotated[str, Meta(description="Details for people; or empty.")]
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -156,7 +156,7 @@ class LogIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Audit:
-    """The record of all acts."""
+    """Writes and reads the audit log."""
 
     def __init__(
         self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes] = secrets.token_bytes
@@ -166,7 +166,7 @@ class Audit:
         self._random_bytes = random_bytes
 
     def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
-        """Return the statement that records an act, to be written together with it."""
+        """Return the statement that records an act; write it in the transaction of the act."""
         return audit_log.insert(self.row(action, org_id=org_id, actor=actor, target=target, detail=detail))
 
     def row(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> AuditRow:
@@ -183,36 +183,36 @@ class Audit:
         )
 
     def act_of(self, principal: Principal, action: Action, *, target: str = "", detail: str = "") -> Statement:
-        """Return what records an act of a caller in their organization, to be written together with it."""
+        """Return the statement that records an act of a caller in their organization."""
         return self.entry(action, org_id=principal.org_id, actor=principal.actor, target=target, detail=detail)
 
     @unavailable_on_outage
     async def record(
         self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
     ) -> None:
-        """Record an act that was done."""
+        """Record an act in a transaction of its own."""
         await self._db.write([self.entry(action, org_id=org_id, actor=actor, target=target, detail=detail)])
 
     @unavailable_on_outage
     async def page(
         self, org_id: str | None, *, before_id: str | None = None, limit: int = PAGE_SIZE
     ) -> builtins.list[AuditItem]:
-        """The newest acts in an organization, or before an older one; without an organization, those of operators.
+        """Return a page of the acts in an organization, newest first; without an organization, of operators' acts.
 
-        Their actors have no names.
+        With `before_id`, only entries before that entry are returned. The names of the actors are not filled in.
         """
         found = await audit_log.list(self._db, org_id, before_id=before_id, limit=limit)
         return [view_of(AuditItem, row, actor_name=None) for row in found]
 
     @unavailable_on_outage
     async def log_ins(self) -> builtins.list[LogIn]:
-        """The newest log-ins to all organizations and of operators."""
+        """Return the newest log-ins of all organizations and of operators."""
         found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
         return [view_of(LogIn, row, org_name=name) for row, name in found]
 
     @unavailable_on_outage
     async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
-        """How each of these sessions was begun, by its id; without those that are no longer recorded."""
+        """Return how each session was begun, by session id. Sessions that are no longer recorded are left out."""
         recorded = {actor: recorded_session(actor) for actor in actors}
         details = await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, set(recorded.values()))
         return {actor: details[act_id] for actor, act_id in recorded.items() if act_id in details}
@@ -231,7 +231,7 @@ class Audit:
         return AuditPage(items=items, next_before=found[size - 1].id if len(found) > size else None)
 
     async def _actor_names(self, org_id: str, actors: Collection[str]) -> dict[str, str]:
-        """The names of keys, also of those that sessions were begun with, by actor."""
+        """Return names by actor: of a key, of a session's person, or of the key that a session was begun with."""
         begun = await self.log_in_details(org_id, [actor for actor in actors if is_session(actor)])
         used = {actor: begun_with(begun[actor]) if actor in begun else actor for actor in actors}
         names = {LINK: LINK, **await actor_names(self._db, used.values())}

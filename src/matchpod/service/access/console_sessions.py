@@ -1,11 +1,11 @@
-"""Log people in to the console: by a link that works once, or by an API key; and check their sessions.
+"""Log people in to the console, with a single-use link or an API key, and check their sessions.
 
-The cookie of a session is a random token of which only the hash is stored. A session ends when it was not used for
-IDLE_MS, after MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie opens only the
-console, a key only the API. Log-ins that repeat one with the same key are counted in its entry in the audit log.
+The cookie of a session is a random token; only its hash is stored. A session ends after IDLE_MS without use, after
+MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie is valid for the console
+only, and the API accepts only keys. Repeated log-ins with a key are counted in the audit entry of the first one.
 
-For earlier versions, every link and session that they find is that of an owner. So those with another role have another
-kind of hash, which only versions look up that know roles: for all others they do not exist.
+Versions without roles would treat every link and session as that of an owner. Links and sessions with another role are
+therefore stored with another kind of hash, which these versions do not look up.
 """
 
 from __future__ import annotations
@@ -49,20 +49,21 @@ IDLE_MS: Final = 12 * HOUR_MS
 MAX_MS: Final = 7 * 24 * HOUR_MS
 LINK_MS: Final = 5 * 60 * 1000
 RECORD_USE_MS: Final = 60_000
-"""Precision of the time of a session's last use: a write per request would be expensive."""
+"""Precision of the time of a session's last use. A write per request would be expensive."""
 MAX_USER_AGENT: Final = 200
 MAX_SESSIONS: Final = 50
-"""Sessions of one key, or begun with links for one organization; a new one ends the oldest."""
+"""Maximum number of sessions per key, and of sessions begun with links per organization. A new one ends the oldest."""
 LOG_INS_PER_MINUTE: Final = 10
-"""Log-ins with one key per minute: more than people need who share it. Each is a write."""
+"""Maximum number of log-ins per key and minute, because each is a write. People who share a key need fewer."""
 REPEAT_MS: Final = HOUR_MS
-"""How long further log-ins with a key are counted in the entry of the first one: the log is kept for a year."""
+"""How long further log-ins with a key are counted in the audit entry of the first one, to keep the audit log small."""
 MAX_REMEMBERED: Final = 10_000
-"""Keys whose last entry is remembered, in a megabyte or two; the next log-in with others gets its own entry."""
+"""Maximum number of keys whose last entry is remembered, in one or two megabytes. The next log-in with another key gets
+its own entry."""
 PAGE_SIZE: Final = 100
 """Sessions per page of a list."""
 LOGIN_PATH: Final = "/console/login/"
-"""Followed by the token of a link."""
+"""Path prefix of a link; the token follows."""
 LINK_INVALID: Final = (
     "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
 )
@@ -73,7 +74,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
-    """Who uses the console: a session, and what it may do."""
+    """A user of the console: their session and their rights."""
 
     session_id: str
     org_id: str | None
@@ -82,7 +83,7 @@ class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal | None
     """The rights in the organization; None for an operator."""
     name: str = ""
-    """The person that the link of the session was for; empty if that was not said."""
+    """The person that the session's link was created for; empty if no name was given."""
 
     @property
     def is_operator(self) -> bool:
@@ -101,7 +102,7 @@ class NewSession(msgspec.Struct, frozen=True):
 
 
 class _Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Who begins a session, with what, and where."""
+    """A session that is about to begin: its organization, its key or link, and its client."""
 
     org_id: str | None
     key_id: str | None = None
@@ -112,7 +113,7 @@ class _Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedLogIn(msgspec.Struct, kw_only=True):
-    """A log-in with a key that has an entry in the audit log, and how many are counted there."""
+    """A log-in with a key that has its own audit entry, and the number of log-ins counted in this entry."""
 
     act_id: str
     session_id: str
@@ -141,16 +142,16 @@ class ConsoleSessions:
             log_ins_per_minute, lambda: clock.now_ms() / 1000, owner="this key", unit="log-ins to the console"
         )
         self._recorded: OrderedDict[str, _RecordedLogIn] = OrderedDict()
-        """The last entry of each key, oldest first."""
+        """The last log-in of each key that has its own audit entry, oldest first."""
         self._recording = asyncio.Lock()
-        """Held while a log-in with a key is stored, so that one at the same moment finds its entry."""
+        """Held while a log-in with a key is stored, so that a concurrent log-in finds its entry."""
 
     # --- log in ---------------------------------------------------------------------------------------------------
 
     async def create_link(self, org_id: str | None, *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
         """Create a link for a person of an organization, or for an operator; return its token.
 
-        AccessError if the name cannot be used.
+        AccessError if the name is not valid.
         """
         if name:
             check_name(name, "The name of a person", shortest=1)
@@ -174,7 +175,7 @@ class ConsoleSessions:
 
         RateLimitError if too many log-ins from the address failed.
         """
-        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # using a link up is a write
+        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # before the write that consumes a link
         link = await console_sessions.consume_link(self._db, _hashes(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             org_id = None if link is None else link.org_id
@@ -198,7 +199,7 @@ class ConsoleSessions:
         async with self._recording:
             recorded = self._recorded.get(principal.key_id)
             if recorded is not None and self._clock.now_ms() - recorded.at_ms < REPEAT_MS:
-                with suppress(NothingChangedError):  # the entry is gone: this one gets its own
+                with suppress(NothingChangedError):  # the entry was deleted; this log-in gets its own
                     return await self._open_repeated(begun, recorded)
             return await self._open(begun, detail=f"with {principal.key_id}")
 
@@ -244,7 +245,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def find(self, cookie: str) -> ConsoleUser | None:
-        """Return who the cookie belongs to; None if its session has ended."""
+        """Return the user that the cookie belongs to; None if its session has ended."""
         found = await console_sessions.by_hash(self._db, _hashes(cookie)) if is_token(cookie) else None
         if found is None:
             return None
@@ -258,7 +259,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return the sessions that have not ended. They have open streams, which counts as use."""
+        """Return which of the sessions have not ended. They have open streams, so their use is recorded too."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]
@@ -269,16 +270,16 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def list(self, org_id: str | None, *, key_id: str | None = None, page: int = 1) -> list[ConsoleSession]:
-        """A page of the sessions of an organization, or of operators, that have not ended, newest first.
+        """Return a page of the active sessions of an organization, or of operators, newest first.
 
-        With `key_id`, only those that were begun with this key, or the one with this id: that of a link.
+        With `key_id`, only sessions begun with this key; or, if it is the id of a session, only that session.
         """
         which, offset = self._active(org_id, key_id), (page - 1) * PAGE_SIZE
         return await console_sessions.list(self._db, which, offset=offset, limit=PAGE_SIZE)
 
     @unavailable_on_outage
     async def count(self, org_id: str | None, *, key_id: str | None = None) -> int:
-        """How many sessions `list` has on all pages."""
+        """Return the number of sessions on all pages of `list`."""
         return await console_sessions.count(self._db, self._active(org_id, key_id))
 
     def _active(self, org_id: str | None, key_id: str | None) -> ActiveSessions:
@@ -296,7 +297,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         statements = [console_sessions.end(user.session_id)]
-        if recorded_session(user.session_id) == user.session_id:  # otherwise its log-in has no entry either
+        if recorded_session(user.session_id) == user.session_id:  # otherwise its log-in has no entry of its own
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
         await self._db.write(statements)
 
@@ -311,7 +312,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def end_others(self, user: ConsoleUser, *, key_id: str | None = None) -> int:
-        """End all sessions that `list` has, except the own one; return how many."""
+        """End all sessions that `list` returns, except the user's own; return how many were ended."""
         others = console_sessions.end_others(self._active(user.org_id, key_id), kept=user.session_id)
         record = self._audit.entry(Action.OTHER_SESSIONS_ENDED, org_id=user.org_id, actor=user.session_id)
         try:
@@ -365,7 +366,7 @@ def _is_over(session: ConsoleSession, now_ms: int) -> bool:
 
 
 def _for_whom(name: str | None, role: str | None) -> list[str]:
-    """The person that a link is for, and their role unless they are an owner, in words."""
+    """Describe the person that a link is for, and their role unless it is owner."""
     return [*([] if name is None else [f"for {name}"]), *([] if role is None else [f"as {role}"])]
 
 
@@ -376,5 +377,5 @@ def _hash_for(token: str, role: str | None) -> str:
 
 
 def _hashes(token: str) -> tuple[str, str]:
-    """The hash that every version looks up, whose sessions are those of owners, and that of sessions with a role."""
+    """Return two hashes: for owners and operators, which every version looks up; and for sessions with another role."""
     return hashlib.sha256(token.encode()).hexdigest(), hashlib.sha256(f"role {token}".encode()).hexdigest()

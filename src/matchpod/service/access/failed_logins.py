@@ -1,7 +1,7 @@
 """Limit failed log-ins by address; report them in the log, the audit log and the metrics, at a bounded rate.
 
-Keys and links cannot be guessed; the reports show those who try, and the limit tells them to stop. It holds for what
-fails only: a valid key always works, even if others fail from the same address, such as that of a proxy.
+Keys and links cannot be guessed; the reports show attempts to guess them, and the limit rejects further attempts. Only
+failures are limited: a valid key always works, even if other log-ins fail from the same address, such as a proxy's.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.telemetry.prometheus import Counter
 
 MAX_ADDRESSES: Final = 10_000
-"""Addresses whose failures are counted, in about a megabyte; beyond that, the oldest failure is dropped."""
+"""Maximum number of addresses whose failures are counted, in about a megabyte. Beyond that, the address whose last
+failure is oldest is dropped."""
 FORGET_S: Final = 3600.0
-"""Time without a failure after which the failures of an address are counted anew."""
+"""Seconds without a failure after which the count of an address starts again."""
 REPORTS_PER_MINUTE: Final = 30
-"""Reports about all addresses together: attackers may have millions of addresses, and the audit log is kept a year."""
+"""Maximum number of reports per minute, for all addresses together. Attackers may have millions of addresses, and the
+audit log is kept for a year."""
 UNKNOWN: Final = "unknown"
-"""The actor in the audit log of a log-in with nothing that we know."""
+"""The actor in the audit log of a failed log-in without a known key."""
 
 _ANY: Final = "any"
 _log = logging.getLogger(__name__)
 
 Address = Callable[[], str | None]
-"""Returns where a request comes from; None if that is not known. It is called only if a log-in may fail."""
+"""Returns the address that a request comes from; None if unknown. Called only when a log-in fails."""
 
 
 class LogInKind(StrEnum):
@@ -45,7 +47,7 @@ class LogInKind(StrEnum):
 
 
 class FailedLogIns:
-    """The failed log-ins of all addresses, in the memory of this process; `per_minute` is None for no limit."""
+    """Counts and limits failed log-ins, in the memory of this process; `per_minute` is None for no limit."""
 
     def __init__(
         self,
@@ -69,17 +71,17 @@ class FailedLogIns:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     async def check(self, address: str | None, kind: LogInKind) -> None:
-        """Raise RateLimitError if too many log-ins from the address failed: this one is not tried, and fails too."""
+        """Raise RateLimitError if too many log-ins from the address failed. The rejected log-in counts as failed."""
         if self._limiter is not None and address is not None and not self._limiter.has(address):
             await self.add(address, kind)
 
     async def add(
         self, address: str | None, kind: LogInKind, *, org_id: str | None = None, key_id: str | None = None
     ) -> None:
-        """Count a failure, and report it if it is the first, tenth, hundredth, … of its address, if that is known.
+        """Count a failure, and report the first, tenth, hundredth, … failure of a known address.
 
-        RateLimitError if there were too many. The organization and the key are given if the key exists, but is revoked
-        or has expired.
+        RateLimitError if there were too many failures. Pass the organization and the key if the key exists, but is
+        revoked or has expired.
         """
         if self._counter is not None:
             self._counter.inc(kind)
@@ -99,7 +101,7 @@ class FailedLogIns:
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
         times = "" if count == 1 else f", {count} times"
-        with suppress(UnavailableError):  # the log has it, and the caller must get the answer to their log-in
+        with suppress(UnavailableError):  # it is logged already, and the caller must get an answer
             await self._audit.record(
                 Action.LOG_IN_FAILED,
                 org_id=org_id,

@@ -1,7 +1,7 @@
 """Manage the API keys and the webhook secret of one organization, for its owners in the console.
 
-The command line works on all organizations. Here every call names the organization of the person who acts, and a key of
-another organization is reported like one that does not exist. `actor` is who acts, for the audit log.
+The command line manages all organizations. Here every call names the organization of the user, and keys of other
+organizations are reported as unknown. `actor` is the actor for the audit log.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from matchpod.service.identity.principals import KeyState, KeyView, NewKey, Orga
 
 
 class KeyManagement:
-    """The keys and the webhook secret of organizations, each by the name of its organization."""
+    """Manages the keys and the webhook secret of an organization, which each call names."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
     @unavailable_on_outage
     async def keys(self, org_name: str) -> list[KeyView]:
-        """All keys of the organization, newest first, those that can be used before all others."""
+        """Return all keys of the organization, newest first, but active keys before expired and revoked keys."""
         newest_first = (await self._access.keys(org_name))[::-1]
         return sorted(newest_first, key=lambda key: key.state is not KeyState.ACTIVE)
 
@@ -37,7 +37,7 @@ class KeyManagement:
         expires_in_s: int | None,
         actor: str,
     ) -> NewKey:
-        """Create a key; AccessError if its name, scopes or lifetime cannot be used."""
+        """Create a key; AccessError if its name, scopes or lifetime is not valid."""
         return await self._access.create_key(
             org_name, name=name, role=role, scopes=scopes, expires_in_s=expires_in_s, actor=actor
         )
@@ -50,13 +50,13 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
-        """Revoke a key, which ends its sessions too; False if it was revoked before."""
+        """Revoke a key, which ends its sessions too; False if it was already revoked."""
         await self._require(org_name, key_id)
         return await self._access.revoke_key(key_id, actor=actor)
 
     @unavailable_on_outage
     async def reveal_webhook_secret(self, org_name: str, *, actor: str) -> str:
-        """The secret that the organization's callbacks are signed with, to be shown."""
+        """Return the secret that the organization's callbacks are signed with, and record that it was revealed."""
         try:
             return await self._access.reveal_webhook_secret(org_name, actor=actor)
         except AccessError as exc:
@@ -69,7 +69,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def create_organization(self, name: str, *, actor: str) -> OrganizationView:
-        """Create an organization without keys; AccessError if its name is taken or cannot be used."""
+        """Create an organization without keys; AccessError if its name is taken or not valid."""
         return await self._access.create_organization(name, actor=actor)
 
     async def _require(self, org_name: str, key_id: str) -> None:

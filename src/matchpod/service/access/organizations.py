@@ -1,8 +1,8 @@
 """Manage organizations and their API keys, and authenticate requests.
 
 A key is shown once, at creation; only its SHA-256 is stored (256 random bits need no slow hash). Unknown, revoked and
-expired keys get the same error text, which does not reveal which keys exist; only a missing or malformed header has its
-own. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
+expired keys get the same error text, which does not reveal which keys exist; only a missing or malformed header gets a
+different one. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ CACHE_MS: Final = 3_000
 MAX_CACHED: Final = 4_096
 """Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
 OLD_SECRET_MS: Final = 24 * 60 * 60 * 1000
-"""How long a replaced webhook secret still signs, besides the new one."""
+"""How long callbacks are also signed with a replaced webhook secret."""
 
 RECORD_USE_MS: Final = 60_000
-"""Precision of the time of a key's last use: enough for people, and a write per request would be expensive."""
+"""Precision of the time of a key's last use. A write per request would be expensive."""
 
 MAX_NAME: Final = 64
-"""Maximum characters in the name of an organization or key; fits one line of a listing."""
+"""Maximum number of characters in the name of an organization or key, which fits one line of a listing."""
 DAY_S: Final = 24 * 60 * 60
 MAX_EXPIRES_IN_S: Final = 3_650 * DAY_S
-"""Longest lifetime of a key, ten years: more is almost certainly a typo. A key may also have no expiry."""
+"""Maximum lifetime of a key, ten years; more is almost certainly a typo. A key may also have no expiry."""
 MAX_OVERLAP_S: Final = 30 * DAY_S
-"""Longest time that the old key may stay valid after a rotation."""
+"""Maximum time that the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
 _REPLACED_BY: Final = "replaced by "
 """Precedes the id of the new key in the audit log's entry about a rotation."""
 _BEARER: Final = b"Bearer "
-"""How nearly all headers begin; the scheme may be written in other ways."""
+"""The usual beginning of the header; clients may also write the scheme in lower case."""
 _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 
 _log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ _log = logging.getLogger(__name__)
 class AccessError(InvalidParamsError):
     """An organization or key cannot be created, found or changed; the message is a sentence for the operator.
 
-    `field` is what has to be changed: `name`, `scopes` or `lifetime`; empty if it is none of these.
+    `field` names the invalid field: `name`, `scopes` or `lifetime`; empty for other errors.
     """
 
     def __init__(self, message: str, *, field: str = "") -> None:
@@ -135,7 +135,7 @@ class Access:
     ) -> Principal:
         """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
 
-        RateLimitError if it has none, and too many log-ins from the address failed.
+        Instead, RateLimitError if too many log-ins from the address have failed.
         """
         try:
             key_hash = _hash(_read_header(authorization))
@@ -156,7 +156,7 @@ class Access:
         return cached.principal
 
     def known(self, authorization: bytes) -> Principal | None:
-        """Return the principal of a key that is cached; None if `authenticate` has to look."""
+        """Return the principal of a cached key; None if `authenticate` must be called."""
         key = authorization[len(_BEARER) :]
         cached = self._cache.get(hashlib.sha256(key).hexdigest()) if authorization.startswith(_BEARER) else None
         if cached is None:
@@ -167,7 +167,7 @@ class Access:
 
     @unavailable_on_outage
     async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
-        """Return the active keys; the others are dropped from the cache."""
+        """Return which of the keys are active; the other keys are dropped from the cache."""
         now_ms = self._clock.now_ms()
         active: set[str] = set()
         for key in await api_keys.by_ids(self._db, key_ids):
@@ -178,8 +178,8 @@ class Access:
         return active
 
     async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
-        """Cache a key that was just read and is active. Other keys are not cached: they would evict active ones."""
-        # Read the old cache entry after the key was read: a concurrent request may have recorded the use meanwhile.
+        """Cache an active key that was just read. Inactive keys are not cached: they would evict active keys."""
+        # Read the old cache entry after the key, because a concurrent request may have recorded the use meanwhile.
         before = self._cache.pop(key.key_hash, None)
         recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
         is_use_new = now_ms - recorded_at_ms >= RECORD_USE_MS
@@ -200,7 +200,7 @@ class Access:
         try:
             await api_keys.mark_used(self._db, key_id, now_ms)
         except DatabaseError as exc:
-            # The key is valid: a failed write must not lock its holder out.
+            # The key is valid, so a failed write must not lock its holder out.
             _log.warning("key use not recorded", extra={"key_id": key_id, "reason": str(exc)})
 
     # --- organizations --------------------------------------------------------------------------------------------
@@ -214,9 +214,9 @@ class Access:
     async def create_organization_with_key(
         self, name: str, *, key_name: str, text: str | None = None, actor: str = COMMAND_LINE
     ) -> NewKey:
-        """Create an organization and an owner key with all scopes, in one transaction; the key has this text, if any.
+        """Create an organization and an owner key with all scopes, in one transaction.
 
-        AccessError if the name or the key is taken.
+        `text` is the text of the key, random if None. AccessError if the name or the key is taken.
         """
         organization = self._new_organization(name)
         text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope), text=text)
@@ -236,16 +236,17 @@ class Access:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
     async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
-        """The secret, to be shown. This is recorded first, so that it is never shown without a record."""
+        """Record that the secret is revealed, then return it, so that it is never shown without a record."""
         secret = await self.webhook_secret(org_name)
         organization = await self._organization(org_name)
         await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])
         return secret
 
     async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
-        """Replace the webhook secret, from the next delivery attempt on; return the new one.
+        """Replace the webhook secret, from the next delivery attempt on; return the new secret.
 
-        The old secret also signs for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
+        If `keeps_old`, callbacks are also signed with the old secret for OLD_SECRET_MS, so that receivers have time to
+        change to the new one.
         """
         organization = await self._organization(org_name)
         secret = self._new_webhook_secret()
@@ -258,7 +259,7 @@ class Access:
         return secret
 
     async def end_old_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> None:
-        """Sign only with the current secret from now on."""
+        """Stop signing callbacks with the old webhook secret."""
         organization = await self._organization(org_name)
         record = self._audit.entry(Action.OLD_SECRET_ENDED, org_id=organization.id, actor=actor)
         await organizations.forget_old_secret(self._db, organization.id, record)
@@ -298,7 +299,7 @@ class Access:
         expires_in_s: int | None = None,
         actor: str = COMMAND_LINE,
     ) -> NewKey:
-        """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
+        """Create a key; without `expires_in_s` it never expires. Its text is only in the return value."""
         check_name(name, "The name of a key", shortest=0)
         if not scopes:
             raise AccessError("A key needs at least one scope.", field="scopes")
@@ -312,7 +313,7 @@ class Access:
         return self._log_created(text, key)
 
     async def is_active_key(self, text: str) -> bool:
-        """True if this is the text of a key that works."""
+        """True if this is the text of an active key."""
         key = await api_keys.by_hash(self._db, _hash(text))
         return key is not None and state_of(key, self._clock.now_ms()) is KeyState.ACTIVE
 
@@ -348,7 +349,10 @@ class Access:
         return NewKey(text=text, view=key_view(key, now_ms))
 
     async def revoke_key(self, key_id: str, *, actor: str = COMMAND_LINE) -> bool:
-        """Revoke a key, in all processes within CACHE_MS; False if it was revoked before, AccessError if unknown."""
+        """Revoke a key; False if it was already revoked, AccessError if unknown.
+
+        Other processes may accept the key for another CACHE_MS.
+        """
         key = await self._key(key_id)
         record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
         if not await api_keys.revoke(self._db, key.id, self._clock.now_ms(), record):
@@ -358,7 +362,7 @@ class Access:
         return True
 
     async def _original_lifetime_ms(self, key: ApiKey) -> int | None:
-        """The lifetime that a key was created with: a rotation shortens it, but its replacement has the same."""
+        """Return the lifetime that a key was created with. A rotation shortens it, but not that of the new key."""
         while detail := await audit_log.first_detail(self._db, key.org_id, Action.KEY_ROTATED.value, target=key.id):
             replacement = await api_keys.get(self._db, detail.removeprefix(_REPLACED_BY))
             if replacement is None:
@@ -436,7 +440,7 @@ def _hash(text: str) -> str:
 
 
 def check_name(name: str, what: str, *, shortest: int) -> None:
-    """Raise AccessError unless a name of an organization, a key or a person can be used."""
+    """Raise AccessError unless the name of an organization, a key or a person is valid."""
     if not shortest <= len(name) <= MAX_NAME or name != name.strip():
         text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
         raise AccessError(text, field="name")

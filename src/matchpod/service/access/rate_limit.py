@@ -1,4 +1,4 @@
-"""Limit how often something is done, in the memory of this process: per minute and key, or evenly for all in turn."""
+"""Limit rates in the memory of this process: per key with token buckets, or for all clients together, in turn."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from collections.abc import Callable
 from matchpod.core.errors import RateLimitError
 
 MAX_KEYS = 10_000
-"""Maximum buckets, one or two megabytes. Beyond that the least recently used key gets a full bucket again."""
+"""Maximum number of buckets, one or two megabytes. Beyond that, the bucket of the least recently used key is dropped,
+and is full at its next use."""
 
 _MINUTE_S = 60.0
 _ROUNDING = 1e-6
-"""A timer may fire when this part of a token is still missing."""
+"""Fraction of a token that may still be missing when a timer fires, because of rounding."""
 
 
 class RateLimiter:
     """Allows each key `per_minute` units per minute, all of them at once after an idle minute.
 
-    `owner` and `unit` are for the error message: the limit of whom, and of what.
+    `owner` and `unit` are for the error message: whose limit it is, and what is counted.
     """
 
     def __init__(self, per_minute: int, monotonic: Callable[[], float], *, owner: str, unit: str) -> None:
@@ -56,9 +57,9 @@ class RateLimiter:
 
 
 class FairPacer:
-    """Lets `burst` requests through at once, and then `per_second`, clients in turn; others wait at most `max_wait_s`.
+    """Admits `burst` requests at once, then `per_second`, from the waiting clients in turn.
 
-    Without a time to wait, what exceeds the limit is rejected at once.
+    A request waits at most `max_wait_s`. If that is 0, requests over the limit are rejected at once.
     """
 
     def __init__(self, per_second: float, *, burst: int, max_wait_s: float, what: str) -> None:
@@ -66,11 +67,11 @@ class FairPacer:
         self._burst = float(burst)
         self._max_wait_s = max_wait_s
         self._most = int(max_wait_s * per_second)
-        """Requests of one client that may wait: more would not be served in time."""
+        """Maximum number of waiting requests per client. More would not be served in time."""
         self._limit = f"{what} are served {per_second:g} times per second."
         self._tokens, self._since_s = self._burst, -math.inf
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """The requests that wait, by client; the client whose turn is next comes first."""
+        """The waiting requests by client; the client whose turn is next comes first."""
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, client: str) -> None:
@@ -101,7 +102,7 @@ class FairPacer:
             self._timer = None
         while self._queues:
             client, queue = self._queues.popitem(last=False)
-            while queue and queue[0].done():  # its time is over, which its task has not noticed yet
+            while queue and queue[0].done():  # timed out, but its task has not run since
                 queue.popleft()
             if queue and not self._take():
                 self._queues[client] = queue
@@ -110,7 +111,7 @@ class FairPacer:
             if queue:
                 queue.popleft().set_result(None)
             if queue:
-                self._queues[client] = queue  # after those of the others
+                self._queues[client] = queue  # to the end: all other clients come first
         if self._queues:
             wait_s = (1.0 - self._tokens) / self._per_second
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)

@@ -76,7 +76,7 @@ def signing_secrets(
     """Return the secret, and the previous secret while it still signs; ValueError if the current one is unreadable."""
     secrets = [vault.open(secret)]
     if old_secret is not None and old_until_ms is not None and now_ms < old_until_ms:
-        with suppress(ValueError):  # of a vault key that was lost: the current secret is enough
+        with suppress(ValueError):  # its vault key was lost; the current secret is enough
             secrets.append(vault.open(old_secret))
     return secrets
 
@@ -106,9 +106,9 @@ def attempt_headers(
 
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with signature and authorization hidden: a recorded pair could be sent to the receiver again.
+    """Return the headers with signature and authorization hidden, which would allow a replay of the recorded callback.
 
-    The scheme of the signature stays.
+    The scheme of the signature is kept.
     """
     hidden = {SIGNATURE_HEADER: f"{_SCHEME},{HIDDEN}", AUTHORIZATION_HEADER: HIDDEN}
     return {name: hidden.get(name, value) for name, value in headers.items()}

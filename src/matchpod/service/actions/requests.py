@@ -1,7 +1,7 @@
-"""Accept requests for actions on matches, and show what became of them.
+"""Accept requests for actions on matches, and show their state.
 
-A request is stored as an entry of the match's log, which the process that drives the match folds like everything else,
-and as a row that is read and shown. That process finds both by itself; a process that stores one only tells it sooner.
+A request is stored as an entry of the match's log, which the process that drives the match folds like every other
+entry, and as a row for reads. That process finds the entry by itself; it is notified only to find it sooner.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class AcceptedAction(msgspec.Struct, frozen=True):
 
     action: ActionView
     is_replayed: bool = False
-    """True if an earlier request with the same idempotency key asked for it."""
+    """True if it was accepted for an earlier request with the same idempotency key."""
 
 
 class ActionRequests:
-    """Stores requests for actions, for callers with and without a key."""
+    """Stores requests for actions, both from callers and from operators on the command line."""
 
     def __init__(
         self,
@@ -86,9 +86,9 @@ class ActionRequests:
         org_id: str | None,
         used: Idempotency | None = None,
     ) -> ActionRow:
-        """Store a request; ActionNotPossibleError if the match is not running any more.
+        """Store a request; ActionNotPossibleError if the match is no longer running.
 
-        DuplicateError if the idempotency key is used meanwhile.
+        DuplicateError if another request has used the idempotency key meanwhile.
         """
         now_ms = self._clock.now_ms()
         stored = ActionRow(
@@ -118,7 +118,7 @@ class ActionRequests:
         return stored
 
     async def _announce(self, entry: RawEntry) -> None:
-        """Pass the entry to the process that drives the match; it finds it by itself if this fails."""
+        """Notify the process that drives the match; if that fails, the process finds the entry by itself."""
         live = self._live.publish(entry)
         if live is not None:
             live.woken.set()
@@ -178,19 +178,19 @@ class Actions:
 
     @unavailable_on_outage
     async def list(self, principal: Principal, server_id: str) -> MatchActionsView:
-        """The actions that are possible now, and those that were requested."""
+        """Return the actions that are possible now, and the requested ones."""
         row = await self._own_row(principal, server_id)
         reader = await self._reader(row)
         found = await match_actions.of_server(self._db, row.id)
         return MatchActionsView(
             possible=tuple(possible_actions(reader)),
             restorable=restorable_rounds(reader),
-            items=tuple(self._view(principal, row, one) for one in found),
+            items=tuple(self._view(principal, row, action) for action in found),
         )
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str, action_id: str) -> ActionView:
-        """An action on a match."""
+        """Return an action that was requested on a match."""
         row = await self._own_row(principal, server_id)
         found = await match_actions.get(self._db, row.id, action_id) if read_action_id(action_id) else None
         if found is None:
@@ -198,7 +198,7 @@ class Actions:
         return self._view(principal, row, found)
 
     async def _earlier(self, row: ServerRow, used: Idempotency | None) -> AcceptedAction | None:
-        """The action of an earlier request with this key; IdempotencyConflictError if its body was another."""
+        """The action of an earlier request with this key; IdempotencyConflictError if its body was different."""
         action_id = await made_before(self._db, used)
         found = None if action_id is None else await match_actions.get(self._db, row.id, action_id)
         if found is None:
@@ -206,7 +206,7 @@ class Actions:
         return AcceptedAction(action_view(found, has_ended=row.has_ended, shows_actor=True), is_replayed=True)
 
     async def _reader(self, row: ServerRow) -> MatchReader | Obstacle:
-        """The reader of a running match, to be used before the next await; otherwise why no action is possible."""
+        """Return the reader of a running match, valid until the next await; or else why no action is possible."""
         if row.has_ended:
             return _ENDED
         live = self._live.get(row.id)

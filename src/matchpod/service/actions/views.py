@@ -20,7 +20,7 @@ from matchpod.storage.match_actions import ActionRow
 
 
 class _Named(msgspec.Struct):
-    """A request of any version."""
+    """The type of a stored request, which every version stores."""
 
     type: str
 
@@ -43,7 +43,7 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An action on a match, with the fields of its type."""
 
     action_id: ActionId
-    type: Annotated[str, Meta(description="What was asked for, such as `restore`. There may be more later.")]
+    type: Annotated[str, Meta(description="The type of the action, such as `restore`. There may be more later.")]
     state: StateOfAction
     detail: Sentence
     requested_at: IsoTime
@@ -54,8 +54,8 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             description="The id of the key or session, or `command line`. Null for keys of the role `member`.",
         ),
     ]
-    reason: Annotated[str | None, Meta(description="As given, or null.")]
-    by: Annotated[str | None, Meta(description="As given, or null.")]
+    reason: Annotated[str | None, Meta(description="The `reason` of the request, or null.")]
+    by: Annotated[str | None, Meta(description="The `by` of the request, or null.")]
     round: Annotated[int | UnsetType, Meta(description="`restore`: the round that is played next.")] = msgspec.UNSET
     text: Annotated[str | UnsetType, Meta(description="`say`: the text.")] = UNSET
     steam_id: Annotated[PlayerId | UnsetType, Meta(description="`kick`, `addPlayer`, `removePlayer`: whom.")] = UNSET
@@ -108,9 +108,9 @@ class MatchActionsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 def action_view(
     row: ActionRow, *, has_ended: bool, shows_actor: bool, restores: RestorePoint | None = None
 ) -> ActionView:
-    """The view of an action; one of an ended match is not under way, whatever an earlier version has stored.
+    """Return the view of an action. An unfinished action of an ended match has failed, even if that was not stored.
 
-    Of one that a later version has stored, it has the fields that this version knows.
+    If a later version stored the request, the view has only the fields that this version knows.
     """
     request = _read_request(row.request, type=ActionType.SAY)
     is_lost = has_ended and not row.state.is_final
@@ -137,7 +137,7 @@ def action_view(
 
 
 def possible_actions(reader: MatchReader | Obstacle) -> Iterator[PossibleAction]:
-    """Say for each action whether it is possible; without a running server, why none is."""
+    """Yield for each action whether it is possible, and why not. Without a running server, none is possible."""
     for action_type, rule in ACTIONS.items():
         found = reader if isinstance(reader, Obstacle) else reader.obstacle(action_type)
         yield PossibleAction(
@@ -152,4 +152,4 @@ def possible_actions(reader: MatchReader | Obstacle) -> Iterator[PossibleAction]
 def restorable_rounds(reader: MatchReader | Obstacle) -> tuple[RestorableRound, ...]:
     """The rounds that can be played again."""
     points = () if isinstance(reader, Obstacle) else reader.match.restorable()
-    return tuple(RestorableRound(round=one.round, rounds_kept=one.rounds_kept, text=one.text) for one in points)
+    return tuple(RestorableRound(round=point.round, rounds_kept=point.rounds_kept, text=point.text) for point in points)

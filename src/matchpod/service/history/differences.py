@@ -69,7 +69,7 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
 
 def _parts(history: MatchHistory) -> dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None]:
     """A history as lists of entries by part and map; None is an absent part, and bytes are a damaged list."""
-    stats, rounds = {one.map_id: one for one in history.stats}, {one.map_id: one for one in history.rounds}
+    stats, rounds = {row.map_id: row for row in history.stats}, {row.map_id: row for row in history.rounds}
     parts: dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None] = {}
     for row in history.maps:
         parts[DifferencePart.MAP, row.map_number] = [_columns(row)]
@@ -88,7 +88,7 @@ def _rounds(stored: MapRounds | None) -> list[_Entry] | None:
         rounds = None if stored is None else _decode(stored.unpack())
     except zlib.error:
         return None
-    return None if rounds is None else [{str(one.get("number")): one for one in rounds}]
+    return None if rounds is None else [{str(entry.get("number")): entry for entry in rounds}]
 
 
 def _decode(stored: bytes) -> list[_Entry] | None:
@@ -112,14 +112,14 @@ def _compare(
         return
     assert not isinstance(new, bytes), "what was just computed can be decoded"
     after = [{}] if new is None else new
-    _, key = _LISTS.get(template.part, ("", ()))
-    stored, computed = _by_key(old, key), _by_key(after, key)
-    for one in (*computed, *(one for one in stored if one not in computed)):
-        changed = _with_player(template, computed.get(one) or stored.get(one) or {})
-        if one in stored and one in computed:
-            yield from _fields(_flatten(stored[one]), _flatten(computed[one]), changed)
+    _, fields = _LISTS.get(template.part, ("", ()))
+    stored, computed = _by_key(old, fields), _by_key(after, fields)
+    for key in (*computed, *(key for key in stored if key not in computed)):
+        changed = _with_player(template, computed.get(key) or stored.get(key) or {})
+        if key in stored and key in computed:
+            yield from _fields(_flatten(stored[key]), _flatten(computed[key]), changed)
         else:
-            before_after = {"old": stored.get(one, msgspec.UNSET), "new": computed.get(one, msgspec.UNSET)}
+            before_after = {"old": stored.get(key, msgspec.UNSET), "new": computed.get(key, msgspec.UNSET)}
             yield msgspec.structs.replace(changed, **before_after)
     if old != after and sorted(map(str, old)) == sorted(map(str, after)):
         yield msgspec.structs.replace(template, field="order", old=_order(old), new=_order(after))

@@ -28,7 +28,7 @@ from matchpod.storage.servers import ServerRow
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
     """Replay the log of an ended match. If its stored outcome is a cancellation, the match is canceled for that reason.
 
-    The log may end such a match in another way: the cancellation was recorded before the runner recorded that end.
+    The log may end such a match in another way, if the cancellation was stored before the runner stored that end.
     """
     outcome = await outbox.outcome_of(db, row.id)
     fold = await replay(db, row, speed, turns=turns)
@@ -59,7 +59,7 @@ async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turn
 
 
 async def is_final(db: Database, row: ServerRow) -> bool:
-    """True if the history of a match is complete: its runner has ended it."""
+    """True if the stored history of a match is final, because its runner has ended the match."""
     maps = await history.maps_of(db, row.id)
     return bool(maps) and all(played.is_final for played in maps)
 
@@ -86,10 +86,10 @@ async def finalize(
 
 
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
-    """The items that are missing at the end of the stored timelines, with the numbers that follow.
+    """Return the items that are missing at the end of the stored timelines, numbered from the last stored item on.
 
-    The runner may have numbered the items differently (an older version). Then the last stored item is found by its
-    content; if it is not found, only the end of the map is appended, if that is missing.
+    An older version may have numbered its items differently. The last stored item is then found by its content. If it
+    is not found, only the item for the end of the map is appended, if that is missing.
     """
     stored: dict[str, int] = {}
     missing: list[MapItem] = []
@@ -109,7 +109,7 @@ def _by_map(items: Sequence[MapItem]) -> dict[int, list[MapItem]]:
 
 
 def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[MapItem]:
-    """The items after the last stored one, which is given by its number and JSON; renumbered if necessary."""
+    """Return the items after the last stored item (given by its number and JSON), renumbered if necessary."""
     if not line or (last <= len(items) and _line(items[last - 1], last) == line):
         return items[last:]
     same = (index for index in range(len(items) - 1, -1, -1) if _line(items[index], last) == line)

@@ -33,19 +33,19 @@ from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 FLUSH_MS: Final = 250
-"""Minimum time between two writes per match: hardly noticeable to readers, and items are batched into few rows."""
+"""Minimum time between two writes per match. Readers hardly notice the delay, and items are batched into few rows."""
 
 RETRY_MS: Final = 10_000
-"""Pause after a bug kept the history from being written."""
+"""How long writing pauses after a bug prevented the history from being built."""
 
 Writer = Callable[[Sequence[Statement]], Awaitable[object]]
 """A function that writes statements under the lease of the match."""
 
 _Build = Callable[[Sequence[Statement], Sequence[bytes]], Sequence[Statement]]
-"""Returns all statements of a write, for those that store new items, and for new events of the organization."""
+"""Returns all statements of a write, given the statements that store new items, and the organization's new events."""
 
 _COMBAT: Final = (KillItem, DeathItem, AssistItem, BombPlantedItem, BombDefusedItem, BombExplodedItem)
-"""Items that do not change the row of a map with rounds; the number of its players is written with their round."""
+"""Items after which the row of a map with rounds need not be written. Its player count is written with the round."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -95,7 +95,7 @@ class Recorder:
             await self._streams.compare(played.id)
 
     def due_ms(self, now_ms: int) -> int | None:
-        """When `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
+        """Return when `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
         if self.is_paused(now_ms):
             return self._paused_until_ms
         if not self._written.maps:
@@ -112,7 +112,7 @@ class Recorder:
         return 0 < self._paused_until_ms - now_ms <= self._retry_ms
 
     def pause(self, now_ms: int) -> None:
-        """Do not write for a while: a bug keeps the history from being built."""
+        """Do not write for a while, because a bug prevents the history from being built."""
         self._paused_until_ms = now_ms + self._retry_ms
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
@@ -131,7 +131,7 @@ class Recorder:
         return history_of(self._row, self._fold.match, server_name=self._server_name)
 
     def _has_only_combat(self) -> bool:
-        """True if the rows of the match need not be built, which costs more than its items: most are of fights."""
+        """True if all new items are combat items. The rows then need not be built, which costs more than the items."""
         played = self._fold.match.current_map
         return (
             played.is_scored
@@ -140,7 +140,7 @@ class Recorder:
         )
 
     def _has_status(self, played: PlayedMap) -> bool:
-        """True if the row of a map has its status."""
+        """True if the stored row of a map has its current status."""
         maps = self._written.maps
         return bool(maps) and maps[played.number - 1].status is played.status
 
@@ -151,7 +151,8 @@ class Recorder:
     async def end(self, build_end: Callable[[Sequence[bytes]], Sequence[Statement]], now_ms: int) -> None:
         """Store the last items and the end of the match.
 
-        `build_end` returns the statements that end it, with its `final` history, after the given events.
+        `build_end` gets the organization's last events of the match; it returns the statements that store them, the
+        `final` history and the end.
         """
         await self._commit(lambda items, events: [*build_end(events), *items], now_ms)
         for played in self._written.maps:
@@ -168,7 +169,7 @@ class Recorder:
                 # The previous runner stored the same items after our `begin`.
                 self._stored = await map_events.last_seqs(self._db, self._row.id)
                 pages = await self._write_new(build, items, now_ms)
-        except BaseException:  # also if it was cancelled: items that were stored after all are not stored twice
+        except BaseException:  # also CancelledError; items that were committed all the same are not stored twice
             self._fold.return_timeline(items)
             raise
         for page in pages:
@@ -185,7 +186,7 @@ class Recorder:
         return pages
 
     async def _align(self) -> None:
-        """Continue the stored timelines, also those that another version has numbered differently."""
+        """Continue the numbers of the stored timelines, even if another version numbered the items differently."""
         self._is_aligned = True
         for played in self._fold.match.maps:
             map_id = identifiers.map_id(self._row.game_id, played.number)
@@ -198,7 +199,7 @@ class Recorder:
                 self._fold.align_timeline(played.number, await map_events.read_after(self._db, map_id, 0, limit=last))
 
     def _changes(self, current: MatchHistory) -> list[Statement]:
-        """The minimal statements: most changes are scores, which lists are not filtered, sorted or counted by."""
+        """Return as few statements as possible. Most changes are scores, which do not affect the lists' indexes."""
         if current == self._written:
             return []
         if _list_keys(current) != _list_keys(self._written):
@@ -229,7 +230,7 @@ def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statem
 
 
 def _list_keys(current: MatchHistory) -> tuple[object, ...]:
-    """The columns that lists are filtered, sorted and counted by."""
+    """Return the columns by which lists are filtered, sorted and counted."""
     series = current.series
     maps = [(played.id, played.status, played.sort_ms, played.map_name) for played in current.maps]
     return (*maps, None if series is None else (series.id, series.status, series.sort_ms))

@@ -24,44 +24,44 @@ class ConsoleRole(StrEnum):
     """A role of people who use the console, which no key has."""
 
     REFEREE = "referee"
-    """Does everything with a match except to create, cancel or rule on it."""
+    """May do everything with a match except create, cancel or rule on it."""
     CASTER = "caster"
-    """Reads, and sees how to connect."""
+    """May read, and see how to connect."""
 
 
 MANAGERS: Final = (Role.OWNER, Role.ADMIN)
-"""The roles that may create, cancel and send again."""
+"""The roles that may create and cancel matches, and send callbacks again."""
 LINK_ROLES: Final = (*Role, *ConsoleRole)
 """The roles that a link to the console can give."""
 
 
 class Audience(StrEnum):
-    """What a key sees of a match beyond what every key of the organization sees."""
+    """The details of a match that a key sees, in addition to what every key of the organization sees."""
 
     MEMBERS = "members"
-    """Nothing."""
+    """Nothing more."""
     CASTERS = "casters"
     """How to connect, with the password of the match."""
     REFEREES = "referees"
-    """The same, and who did what."""
+    """What casters see, and who did what."""
     MANAGERS = "managers"
-    """Who created it, and the whole callback URL."""
+    """Who created the match and who did what, and the whole callback URL."""
     CREATORS = "creators"
-    """Also passwords: the key could have created it."""
+    """What managers see, and the passwords, because the key may create matches."""
 
     @property
     def sees_creator(self) -> bool:
-        """True if it sees who created the match, and the whole callback URL."""
+        """True if the audience sees who created the match, and the whole callback URL."""
         return self in (Audience.MANAGERS, Audience.CREATORS)
 
     @property
     def sees_actors(self) -> bool:
-        """True if it sees who asked for an action."""
+        """True if the audience sees who requested an action."""
         return self is Audience.REFEREES or self.sees_creator
 
     @property
     def may_connect(self) -> bool:
-        """True if it sees the whole line with which players connect."""
+        """True if the audience sees the complete command with which players connect."""
         return self in (Audience.CASTERS, Audience.REFEREES, Audience.CREATORS)
 
 
@@ -102,12 +102,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_act(self) -> bool:
-        """True if the sender can ask for actions on a match, acknowledge it and send its callback again."""
+        """True if the sender can request actions on a match, acknowledge it and send its callback again."""
         return self.may_create or self.role is ConsoleRole.REFEREE
 
     @property
     def audience(self) -> Audience:
-        """What it sees of a match."""
+        """What the sender sees of a match."""
         match self.role:
             case Role.MEMBER:
                 return Audience.MEMBERS
@@ -193,7 +193,7 @@ def principal_of(key: ApiKey) -> Principal:
 
 def principal_of_link(org_id: str, session_id: str, role: str) -> Principal | None:
     """Return the rights of a session that was begun with a link; None if only a later version knows its role."""
-    known = next((one for one in LINK_ROLES if one == role), None)
+    known = next((link_role for link_role in LINK_ROLES if link_role == role), None)
     if known is None:
         return None
     scopes = frozenset([Scope.SERVERS_READ] if known in (Role.MEMBER, ConsoleRole.CASTER) else Scope)

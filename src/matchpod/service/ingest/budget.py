@@ -1,6 +1,6 @@
 """Limit what one token may send, so that a flood from one game server does not slow down others.
 
-A sender over its limit waits, and is then told to send again: a game server repeats a post until it is stored, so
+A post over the limit waits; if it waits too long, it is rejected. A game server repeats a post until it is stored, so
 nothing is lost.
 """
 
@@ -18,31 +18,31 @@ import msgspec
 from matchpod.core.errors import RateLimitError
 
 BYTES_PER_S: Final = 256 * 1024
-"""Lasting rate of one token. A real match logs less than 1 KB per second, a simulated one at the speed of the sandbox
+"""Sustained rate per token. A real match logs less than 1 KB per second, a simulated match at the speed of the sandbox
 30 times as much."""
 
 BURST_BYTES: Final = 8 * 1024 * 1024
-"""What may be sent at once after a pause: the log of several maps, after an outage."""
+"""Number of bytes that a token may send at once after a pause. After an outage, this is the log of several maps."""
 
 POST_BYTES: Final = 512
-"""What each post costs in addition to its bytes: the work to receive and store an empty one."""
+"""Number of bytes charged for each post in addition to its size, because even an empty post has to be stored."""
 
 MAX_AT_ONCE: Final = 4
-"""Posts of one token that are received and stored at the same time. A game server sends one at a time."""
+"""Maximum number of posts per token that are received and stored concurrently. A game server sends one at a time."""
 
 MAX_WAIT_S: Final = 5.0
-"""How long a post waits before it is rejected. Waiting costs nothing, answering a flood of posts does."""
+"""How long a post waits before it is rejected. Waiting posts cost less than a flood of rejected posts."""
 
 MAX_TOKENS: Final = 10_000
 """Maximum number of tokens that are remembered, in a few megabytes. Beyond that, the least recently used token gets a
-full budget again, and its sender is read again."""
+full budget again, and its sender is read from the database again."""
 
 NORMAL_SPEED: Final = 30.0
-"""Speed of the sandbox, up to which the rate is enough; faster regions get more in proportion."""
+"""Speed of the sandbox, for which the rate is sufficient. Faster regions get a proportionally higher rate."""
 
 
 class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one token may send, and how many tokens are known."""
+    """The limits of each token, and the number of tokens that are remembered."""
 
     bytes_per_s: int = BYTES_PER_S
     burst_bytes: int = BURST_BYTES
@@ -54,12 +54,12 @@ DEFAULT_LIMITS: Final = IngestLimits()
 
 
 class Budget:
-    """What one token may send now."""
+    """The number of bytes that one token may send now."""
 
     def __init__(self, now_s: float, limits: IngestLimits = DEFAULT_LIMITS) -> None:
         self.turns = asyncio.Semaphore(MAX_AT_ONCE)
         self.taken = 0
-        """Posts that were taken without waiting and are not stored yet."""
+        """Number of posts that `take` has accepted and that are not stored yet."""
         self._limits = limits
         self._bytes = float(limits.burst_bytes)
         self._at_s = now_s
@@ -72,7 +72,7 @@ class Budget:
         return max(0.0, -self._bytes / rate)
 
     def spend(self, size: int) -> None:
-        """Account for a post; the budget may become negative, because the size is known only after it was received."""
+        """Account for a post. The budget may become negative, because the size is known only once it was received."""
         self._bytes -= size + POST_BYTES
 
 

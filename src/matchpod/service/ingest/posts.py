@@ -1,6 +1,6 @@
 """Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
 
-The token in a URL or header identifies the sender. Of all bodies, only counts of shots are parsed here.
+The token in a URL or header identifies the sender. The only bodies that are parsed here are counts of shots.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from matchpod.storage.region_checks import CheckPost
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""Size limit of a log post: a game server sends at most 250 KB."""
+"""Maximum size of a log post. A game server sends at most 250 KB."""
 
 MAX_REPORT_BYTES: Final = 128 * 1024
-"""Size limit of a plugin's report, which is decoded at once: real ones have a few KB per player."""
+"""Maximum size of a plugin's report, which is decoded in one go. Real reports have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
 """How long a match is cached as open; for this long after its end, posts may still be stored."""
 
 CUT_ENTRIES: Final = 8
-"""Entries before a post, reports included, that may hold the beginning of its first line: usually the last one does."""
+"""Number of earlier entries, including reports, that are searched for the beginning of a line that a post continues.
+Usually it is in the last entry."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
@@ -62,16 +63,16 @@ _STORED_HEADERS: Final = {
         "x-timestamp",
     )
 }
-"""The headers of a log post that are stored, in lower case: those that `read_post` uses."""
+"""The headers of a log post that are stored because `read_post` uses them, by lower-case name."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
-"""Names in lower case, and values."""
+"""Pairs of a lower-case name and a value."""
 
 Stored = Callable[[bool], None]
-"""Called when a post that was committed may be answered, or with False if it was not committed."""
+"""Called with True when a committed post may be answered, or with False if the post was not committed."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
-"""The body, or a function that reads it: the body of an unknown sender is not read."""
+"""The body, or a function that reads it, so that the body of an unknown sender need not be read."""
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class Receipt(Enum):
     """What happened to a post or report."""
 
     STORED = auto()
-    """An empty log post counts as stored: after any other answer the server would repeat it forever."""
+    """Also an empty log post, which the server would repeat forever after any other answer."""
     EMPTY = auto()
     """A report without a body."""
     UNKNOWN_SENDER = auto()
@@ -92,30 +93,30 @@ class Receipt(Enum):
 
 
 _REFUSED: Final = {Receipt.UNKNOWN_SENDER: "unknown", Receipt.MATCH_ENDED: "ended"}
-"""How refused posts are counted."""
+"""The label under which rejected posts are counted, by receipt."""
 
 
 class _Sender(msgspec.Struct, frozen=True):
-    """The owner of a token; `open_until_ms` is None once its match has ended, which is final.
+    """The server that a token belongs to; `open_until_ms` is None once its match has ended, which is final.
 
-    That it is open is believed while this process drives its match on this server, otherwise until `open_until_ms`.
-    What a server sends after it was replaced may so be stored, with its own attempt: it does not count.
+    A cached sender is used while this process drives its match on this server, otherwise until `open_until_ms`. So a
+    post of a server that was replaced may still be stored. It has an attempt of its own and does not count.
     """
 
     server_id: str
     attempt: str
     speed: float
-    """How fast the game of its region runs."""
+    """The speed of game time in its region."""
     open_until_ms: int | None
     secrets: tuple[bytes, ...]
     """The password and the tokens that the service made for the match."""
     log_from_bytes: int = 0
-    """What earlier servers of the match had stored when this one got its log address. No process took their posts any
-    longer by then."""
+    """Number of bytes from earlier servers of the match that were stored when this server got its log address. By then,
+    all processes rejected posts of those servers."""
 
 
 class _Tokens:
-    """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
+    """Cache of the senders of one kind of token. Unknown tokens are not cached, because anyone can invent them."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class _Tokens:
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
 
     def open_sender(self, token: str) -> _Sender | None:
-        """The sender, if this process drives its match, and the match is played on its server."""
+        """Return the cached sender, if this process drives its match, and the match is played on its server."""
         cached = self._senders.get(token)
         if cached is None or cached.open_until_ms is None:
             return None
@@ -144,7 +145,7 @@ class _Tokens:
         return cached if live is not None and live.fold.attempt == cached.attempt else None
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
-        """The sender; None for an unknown token."""
+        """Return the sender with this token; None if the token is unknown."""
         cached = self._senders.get(token)
         if cached is not None and (cached.open_until_ms is None or now_ms < cached.open_until_ms):
             return cached
@@ -152,7 +153,7 @@ class _Tokens:
         if row is None:
             self._senders.pop(token, None)
             return None
-        # The time counts from before the read: the match may have ended since.
+        # The time counts from before the read, because the match may have ended since.
         open_until_ms = None if row.has_ended else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
         speed = region.speed if region else 1.0
@@ -198,9 +199,10 @@ class Ingest:
         self._report_tokens = tokens_of(servers.by_report_token)
 
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
-        """Store a usual post of the server of a live match without waiting; `stored` is called when it may be answered.
+        """Store an ordinary post for a live match without waiting; `stored` is called when the post may be answered.
 
-        False if it is not usual: then `store_log` decides. The same holds if `stored` is called with False.
+        Return False for any other post, such as a large one or one that continues a line. Then, and if `stored` is
+        called with False, call `store_log`.
         """
         sender = self._log_tokens.open_sender(token)
         if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):
@@ -209,11 +211,11 @@ class Ingest:
         return self._take(token, sender, entry, stored)
 
     def take_report(self, token: str, report: bytes, stored: Stored) -> bool:
-        """Store a usual report of the match plugin without waiting, as `take_log` does; it is answered at once."""
+        """Store an ordinary report of the match plugin without waiting, as `take_log` does; it is answered at once."""
         return self._take_report(EntryKind.REPORT, token, report, stored)
 
     def take_shots(self, token: str, report: bytes, stored: Stored) -> bool:
-        """Store a usual count of shots without waiting, as `take_report` does."""
+        """Store an ordinary count of shots without waiting, as `take_report` does."""
         if self._report_tokens.open_sender(token) is None or not _are_shots(report):
             return False
         return self._take_report(EntryKind.SHOTS, token, report, stored)
@@ -225,7 +227,7 @@ class Ingest:
         return self._take(token, sender, self._report_entry(kind, sender, report), stored)
 
     def _take(self, token: str, sender: _Sender, entry: NewEntry, stored: Stored) -> bool:
-        size = len(entry.body)  # secrets in it were overwritten
+        size = len(entry.body)  # redaction keeps the size of a post
         budget = self._budgets.take(token, size, sender.speed)
         if budget is None:
             return False
@@ -247,7 +249,7 @@ class Ingest:
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: RawHeaders, body: Body, *, source: str = "") -> Receipt:
-        """Store a post; `source` is the address that it came from, which only checks of a server use."""
+        """Store a log post. `source` is the address that it came from, which only server checks use."""
         try:
             receipt = await self._store_log(token, headers, body)
             if receipt is Receipt.UNKNOWN_SENDER and await self._is_checked(token, headers, source):
@@ -263,7 +265,7 @@ class Ingest:
         return receipt
 
     async def _is_checked(self, token: str, headers: RawHeaders, source: str) -> bool:
-        """Record that the post of a server that is being checked has arrived; its lines are not kept."""
+        """Record a post from a server that is being checked, without its lines; False if it is another post."""
         if not (may_be_check_token(token) and _TOKEN.fullmatch(token)):
             return False
         stamp = _stored_headers(headers).get("x-timestamp")
@@ -277,7 +279,7 @@ class Ingest:
         async with self._budgets.turn(token, sender.speed) as budget:
             lines = await _read(body)
             budget.spend(len(lines))
-            # Again, which costs nothing unless it took long: the server may have been replaced since.
+            # Check again: the server may have been replaced since. Unless the body took long, the sender is cached.
             sender = await self._sender(self._log_tokens, token)
             if isinstance(sender, Receipt):
                 return sender
@@ -326,7 +328,7 @@ class Ingest:
         )
 
     async def _sender(self, tokens: _Tokens, token: str) -> _Sender | Receipt:
-        """The sender with this token, or why nothing is stored for it."""
+        """Return the sender with this token, or the receipt that says why its bytes are not stored."""
         sender = await tokens.sender(token, self._clock.now_ms())
         if sender is None:
             return Receipt.UNKNOWN_SENDER
@@ -342,7 +344,7 @@ class Ingest:
         async with self._budgets.turn(token, sender.speed) as budget:
             report = await _read(body, MAX_REPORT_BYTES)
             budget.spend(len(report))
-            sender = tokens.open_sender(token) or await self._sender(tokens, token)  # as above
+            sender = tokens.open_sender(token) or await self._sender(tokens, token)  # check again, as in `_store_log`
             if isinstance(sender, Receipt):
                 return sender
             if not report:
@@ -359,7 +361,7 @@ class Ingest:
         return NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=body, attempt=sender.attempt)
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
-        """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
+        """Return the entries of a post, one per piece. Redacting a large post takes time, so it is done in turns."""
         received_ms = self._clock.now_ms()
         before = await self._line_before(sender, headers) if continues_line(lines) else b""
         new: list[NewEntry] = []
@@ -381,25 +383,25 @@ class Ingest:
         """The unfinished line or command that a post continues."""
         newest = await raw_log.newest_of_kind(self._db, sender.server_id, EntryKind.LOG, count=CUT_ENTRIES)
         posts = [
-            read_post(msgspec.json.decode(one.headers, type=dict[str, str]), one.body, received_ms=one.received_ms)
-            for one in newest
-            if one.attempt == sender.attempt
+            read_post(msgspec.json.decode(post.headers, type=dict[str, str]), post.body, received_ms=post.received_ms)
+            for post in newest
+            if post.attempt == sender.attempt
         ]
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
     def _log_stored(self, sender: _Sender, size: int, stored: int) -> None:
-        """Count a stored post; with it, the match has stored this many bytes."""
+        """Count a stored post of `size` bytes; `stored` is the number of bytes stored for the match so far."""
         self._metrics.log_posts.inc()
         self._metrics.log_bytes.inc(amount=size)
         self._end_over_quota(sender, stored)
 
     def _report_stored(self, sender: _Sender, kind: str, stored: int) -> None:
-        """Count a stored report; with it, the match has stored this many bytes."""
+        """Count a stored report; `stored` is the number of bytes stored for the match so far."""
         self._metrics.reports.inc(kind)
         self._end_over_quota(sender, stored)
 
     def _end_over_quota(self, sender: _Sender, stored: int) -> None:
-        """If the server exceeds its quota, append an entry that ends its match. If that fails, the next post does."""
+        """If the server exceeds its quota, append an entry that ends its match; the next post retries if that fails."""
         sent = stored - sender.log_from_bytes
         if self._quota_bytes is None or sent <= self._quota_bytes:
             return
@@ -408,7 +410,7 @@ class Ingest:
 
         def done(result: int | DatabaseError) -> None:
             if isinstance(result, DatabaseError):
-                _log.warning("end of match over its log quota not stored", extra={**about, "reason": str(result)})
+                _log.warning("match over its log quota not ended", extra={**about, "reason": str(result)})
 
         end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
         self._log_writer.add(sender.server_id, (end,), done)
@@ -452,11 +454,11 @@ def _stored_headers(headers: RawHeaders) -> dict[str, str]:
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
-    """The secrets of a match that cannot be part of anything else in its log: those that we made, of random bytes."""
+    """Return the secrets of a match that the service generated. They are random, so nothing else in a log has them."""
     sealed = (row.log_token, row.report_token, row.rcon_password if row.is_password_ours else None)
     try:
         return tuple(vault.open(secret).encode() for secret in sealed if secret is not None)
-    except ValueError:  # sealed with another key; the post is stored all the same
+    except ValueError:  # encrypted with another key; store the post anyway
         return ()
 
 

@@ -1,11 +1,10 @@
-"""Overwrite secrets in what a server and its plugins send with `*`, byte for byte, before it is stored.
+"""Overwrite secrets in posts and reports with `*`, byte for byte, before they are stored.
 
-The length does not change, because batches are identified by byte offsets. Redacted are the command in every `rcon
-from` echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose
-name means a secret, and wherever they appear the passwords and tokens that the service made for the match.
-In a log only the beginning of a line, after its timestamp and indentation, is matched: chat that imitates it is kept.
-The end of a post may cut a line: a secret is overwritten in both parts, if the second post is redacted with the
-`unfinished` end of the first.
+The length does not change, because batches are identified by byte offsets. Redacted are the command in each `rcon from`
+echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose name
+indicates a secret, and all passwords and tokens that the service made for the match. In a log, patterns match only at
+the beginning of a line, after its timestamp and indentation, so chat that imitates them is kept. A secret that is cut
+by the end of a post is overwritten in both parts, if the next post is redacted with the `unfinished` end of this post.
 """
 
 from __future__ import annotations
@@ -19,13 +18,15 @@ from cs2_protocol.log_batches import LogPost
 from matchpod.core.secrets import is_secret_name
 
 MIN_KNOWN_PART: Final = 6
-"""Bytes of a known secret, cut by the edge of a post, that are recognized; fewer say nothing about the rest."""
+"""Minimum length of a part of a known secret that is recognized at the edge of a post. Fewer bytes do not reveal the
+rest."""
 
 MAX_UNFINISHED_BYTES: Final = 1024
-"""Bytes kept of the start of an unfinished line: a timestamp, a name and the beginning of its value fit easily."""
+"""Maximum number of bytes kept of the start of an unfinished line. A timestamp, a name and the beginning of its value
+fit easily."""
 
 MAX_KNOWN_NAMES: Final = 2_000
-"""Names whose verdict is cached: each map load sends the same 200 console variables."""
+"""Maximum number of names for which `_is_secret` is cached. Each map load sends the same 200 console variables."""
 
 _TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
 
@@ -35,7 +36,7 @@ _CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]
 """The beginning of a timestamp at the end of a post."""
 
 _NAME: Final = rb"(?P<name>\w{1,128}+)"
-"""The name of a console variable or field. The longest console variable has half of this length."""
+"""The name of a console variable or field. The longest name of a console variable is half as long as the limit."""
 
 _PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
 """The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
@@ -61,10 +62,10 @@ _LINES: Final = re.compile(
         b"player": _PLAYER,
     }
 )
-"""Commands, and console variables of any name."""
+"""Matches commands, and console variables of any name."""
 
 _FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
-"""The beginning of a field in JSON with a text, a list or an object; in a JSON text inside a JSON text, quotes are
+"""The beginning of a JSON field whose value is a string, a list or an object. In JSON inside a JSON string, quotes are
 escaped. Single quotes are not JSON, but plugins send them."""
 
 _FIELD_VALUES: Final = {
@@ -75,27 +76,26 @@ _INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
 """A value with escaped quotes, which ends at the first escape."""
 _TEXT_OR_BRACKET: Final = re.compile(rb'"(?P<text>(?:[^"\\]++|\\.)*+)"?(?P<is_name>\s*+:)?|[\[\]{}]', re.DOTALL)
 _INNER_LIST: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-"""A list or object inside a JSON text: up to the end of that text at most."""
+"""A list or object in JSON inside a JSON string: up to the end of that string at most."""
 
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 _INNER_CONTENT: Final = re.compile(rb'\\["nrt]|(?P<content>(?:[^"\\\[\]{},: ]|\\[^"nrt])++)')
-"""What is not part of the structure of a JSON text inside a JSON text; in the structure, quotes and line breaks are
-escaped."""
+"""The content of JSON inside a JSON string, without its structure, whose quotes and line breaks are escaped."""
 _LINE_START: Final = re.compile(_TIME)
 _BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
 _OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s%s" % (_TIME, _INDENT, _COMMAND))
 _STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(256))
-"""Replaces every byte except a line break."""
+"""The translation table that replaces every byte except a line break with `*`."""
 
 
 def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:
-    """The log with its secrets overwritten, of the same length; it continues the `unfinished` end of a post."""
+    """Return the log with its secrets overwritten. `before` is the `unfinished` end of the previous post."""
     redacted = _LINES.sub(_overwrite, b"\n" + before + body)[len(before) + 1 :]
     return _overwrite_known(redacted, known)
 
 
 def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
-    """The report of a plugin with its secrets overwritten, of the same length; JSON stays valid."""
+    """Return the report of a plugin with its secrets overwritten; valid JSON stays valid."""
     redacted = redact_log(body, known)
     parts, end = [], 0
     for field in _FIELD.finditer(redacted):
@@ -107,7 +107,7 @@ def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
 
 
 def _redact_value(body: bytes, field: re.Match[bytes]) -> bytes:
-    """The value of a secret field after its opening quote or bracket, with all texts in it overwritten."""
+    """The value of a secret field after its opening quote or bracket, with all strings in it overwritten."""
     is_inner, opening = field["escape"] is not None, field["opening"]
     if opening in _FIELD_VALUES:
         value = (_INNER_VALUE if is_inner else _FIELD_VALUES[opening]).match(body, field.end())
@@ -146,7 +146,7 @@ def continues_line(body: bytes) -> bool:
 
 
 def unfinished(stored: bytes) -> bytes:
-    """What the next post continues: the start of an unfinished line or command at the end of redacted bytes."""
+    """Return the start of the unfinished line or command at the end of a redacted post."""
     end = stored.rfind(b"\n") + 1
     last = stored[end : end + MAX_UNFINISHED_BYTES]
     before = _BEFORE_LAST_TIME.match(stored)
@@ -156,7 +156,7 @@ def unfinished(stored: bytes) -> bytes:
 
 
 def unfinished_before(posts: Iterable[LogPost], begin: int | None) -> bytes:
-    """What a post that begins at this offset continues, given stored posts, newest first."""
+    """Return the unfinished line or command before a post that begins at this offset; `posts` are newest first."""
     joined = b""
     for post in posts:
         if begin is None or post.begin is None or post.begin + len(post.body) == begin:

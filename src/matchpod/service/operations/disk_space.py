@@ -1,4 +1,4 @@
-"""Reject new matches while the disk is almost full, so that the running ones can be stored to their end."""
+"""Reject new matches while the disk is almost full, so that running matches can be stored to their end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from matchpod.service.telemetry.prometheus import Registry
 
 MIB: Final = 1024 * 1024
 CHECK_MS: Final = 5_000
-"""How long a measurement is used: a file system rarely loses more than a small part of the reserve in that time."""
+"""How long a measurement is used. In that time, a file system rarely loses more than a small part of the reserve."""
 RETRY_AFTER_S: Final = 60
-"""Retry-After of the error: an operator has to free space first."""
+"""Retry-After of the error. An operator has to free space first."""
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 class DiskSpace:
     """The free space of the file systems that running matches write to.
 
-    `folders` are their folders by name; `free_bytes` measures one. Without `min_free_mb` nothing is rejected. Folders
-    that are `only_measured` do not count for that.
+    New matches are rejected if the disk of one of the `folders` has less than `min_free_mb` free; if that is None, they
+    are never rejected. For folders in `only_measured`, there is only a metric. `free_bytes` measures a folder.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class DiskSpace:
             )
 
     async def shortage(self) -> str | None:
-        """Why new matches are rejected, as a sentence for operators; None if there is enough space."""
+        """Return why new matches are rejected, as a sentence for operators; None if there is enough space."""
         now_ms = self._clock.now_ms()
         if self._measured_ms is None or not 0 <= now_ms - self._measured_ms < CHECK_MS:
             self._measured_ms = now_ms  # before the measurement: concurrent calls use the previous one

@@ -16,17 +16,17 @@ from matchpod.storage import installation, organizations
 
 
 class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that holds matches, or this one."""
+    """A process that has leases of matches, or this process."""
 
     owner: str
     matches: int
     is_this: bool
     is_alive: bool
-    """False if its leases have expired: it stopped, and other processes acquire its matches."""
+    """False if its leases have expired, because it has stopped. Other processes acquire its matches."""
 
 
 class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
-    """An organization, and how much it uses."""
+    """An organization, with the numbers of its active keys and live matches."""
 
     id: str
     name: str
@@ -36,13 +36,13 @@ class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
-    """What operators see."""
+    """The state of the installation, as shown to operators."""
 
     state: str
     faults: tuple[str, ...]
     """Why this process is not ready."""
     warnings: tuple[str, ...]
-    """What this process cannot do although it is ready."""
+    """Problems of this process that do not affect its readiness."""
     processes: tuple[ProcessState, ...]
     organizations: tuple[OrganizationState, ...]
     callbacks_waiting: int
@@ -56,7 +56,7 @@ class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Installation:
-    """The whole installation, as one process sees it. A process without matches is known only to itself."""
+    """The whole installation, as one process sees it. Other processes without matches are not visible."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Installation:
 
     @unavailable_on_outage
     async def switch_region(self, code: str, *, is_active: bool, actor: str) -> None:
-        """Accept or reject new matches in a region; existing matches continue. NotFoundError if there is none."""
+        """Accept or reject new matches in a region; existing matches continue. NotFoundError for an unknown region."""
         if not await self._regions.set_active(code, is_active=is_active, actor=actor):
             raise NotFoundError("There is no region with this code.")
 

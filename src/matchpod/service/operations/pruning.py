@@ -1,4 +1,4 @@
-"""Delete what is past its retention (logs, events, demos, audit log, idempotency keys), daily and by `matchpod prune`.
+"""Delete data past its retention (logs, events, demos, audit log, idempotency keys), daily and by `matchpod prune`.
 
 Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
 """
@@ -27,7 +27,7 @@ from matchpod.storage import (
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STREAM_DAYS: Final = 7
-"""Days that the events of an organization's stream are kept: its readers resume after seconds, or after a weekend."""
+"""Days that the events of an organization's stream are kept. Readers resume after seconds, or after a weekend."""
 
 AUDIT_DAYS: Final = 365
 """Days that the audit log is kept."""
@@ -37,7 +37,7 @@ DEMOS_AT_ONCE: Final = 100
 MAX_KEPT: Final = 100
 """After this many failed deletions, no further file is tried until the next run."""
 LEFT_BEHIND_MS: Final = DAY_MS
-"""An upload that began this long ago has ended, whether or not that was recorded."""
+"""Age at which the remains of an interrupted upload are deleted. No upload takes this long."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,21 +58,21 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         return now_ms - self.event_days * DAY_MS
 
     def demos_from_ms(self, now_ms: int) -> int:
-        """The time of their upload before which demos are deleted."""
+        """The upload time before which demos are deleted."""
         return now_ms - self.demo_days * DAY_MS
 
     def stream_from_ms(self, now_ms: int) -> int:
-        """The time before which the events of organizations' streams, and what webhooks sent of them, are deleted."""
+        """The time before which events of organizations' streams, and their webhook deliveries, are deleted."""
         return now_ms - min(STREAM_DAYS, self.event_days) * DAY_MS
 
 
 def audit_from_id(now_ms: int) -> str:
-    """The id before which entries of the audit log are deleted: ids sort by time."""
+    """The id before which entries of the audit log are deleted. Ids sort by time."""
     return new_audit_id(max(0, now_ms - AUDIT_DAYS * DAY_MS), bytes(ID_RANDOM_BYTES))
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """How many rows were deleted, or would be."""
+    """Numbers of rows that were deleted, or that would be deleted."""
 
     log_entries: int = 0
     events: int = 0
@@ -89,7 +89,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete what is past its retention and counts of 0, in short transactions; a failure restores nothing."""
+    """Delete data past its retention, and counts of 0, in short transactions, which a failure does not undo."""
     log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
     await unfinished.prune(db)
     await console_sessions.delete_people(db, before_ms=now_ms - AUDIT_DAYS * DAY_MS)
@@ -105,7 +105,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
 
 
 async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """How much `prune` would delete now."""
+    """Count what `prune` would delete now."""
     return Pruned(
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
@@ -118,10 +118,10 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
 
 
 async def prune_demos(db: Database, storage: DemoStorage, keep: Retention, now_ms: int) -> int:
-    """Delete the files of demos that are past their retention, and what uploads left behind; return how many.
+    """Delete the files of demos past their retention, and the remains of interrupted uploads; return their number.
 
-    The file goes first: if that fails, its row still says where it is. A file that the storage does not delete is
-    skipped until next time; after many of them, it is the storage that has failed.
+    A file is deleted before its row is marked, so that the row still has its key if the deletion fails. Such a file is
+    skipped until the next run. After MAX_KEPT failures, the storage itself has probably failed, and the run ends.
     """
     deleted, before_ms = 0, keep.demos_from_ms(now_ms)
     kept: set[str] = set()

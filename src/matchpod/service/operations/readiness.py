@@ -1,4 +1,4 @@
-"""Check the readiness of this process: it has started, does not drain, can use its database, and has the right time.
+"""Check the readiness of this process: started, not draining, its database available, and its clock correct.
 
 Leases and deadlines in a shared database require that the clocks of all processes agree.
 """
@@ -18,14 +18,14 @@ from matchpod.storage.migrate import required_version
 from matchpod.storage.schema import MIGRATIONS
 
 CHECK_S: Final = 2.0
-"""Timeout of the database check, shorter than that of a usual probe."""
+"""Timeout of the database check in seconds, shorter than the usual timeout of a probe."""
 LATE_MS: Final = 4_000
-"""How long the database must be late before the process is not ready: a single slow write would otherwise take all
-replicas that share the database out of a load balancer at once."""
+"""How long the database checks must time out before the process is not ready. Otherwise a single slow write would take
+all replicas that share the database out of a load balancer at once."""
 WRITE_CHECK_MS: Final = 5_000
-"""How long the result of a write is used: probes come every second, and each write waits for the disk."""
+"""How long the result of a write check is used. Probes come every second, and each write waits for the disk."""
 MAX_DIFFERENCE_MS: Final = 5_000
-"""Tolerated difference between our clock and the database's: a sixth of a lease."""
+"""Maximum difference between our clock and the database's, a sixth of a lease."""
 
 _UNAVAILABLE: Final = "The database is unavailable."
 _log = logging.getLogger(__name__)
@@ -37,24 +37,24 @@ class ReadinessState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
-    """Not ready, but requests are still answered: a load balancer needs a moment to notice."""
+    """Not ready, but requests are still answered, because a load balancer needs a moment to notice."""
     STOPPING = "stopping"
     """Requests are rejected."""
 
 
 class _Timeouts:
-    """Since when the checks of one kind have timed out."""
+    """Tracks since when the checks of one kind have timed out."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since_ms: int | None = None
 
     def reset(self) -> None:
-        """Note that a check succeeded."""
+        """Record that a check succeeded."""
         self._since_ms = None
 
     def add(self, started_ms: int) -> bool:
-        """Note that a check timed out, and when it started; True if none has succeeded for LATE_MS."""
+        """Record that a check timed out, and when it started; True if no check has succeeded for LATE_MS."""
         if self._since_ms is None:
             self._since_ms = started_ms
         return self._clock.now_ms() - self._since_ms >= LATE_MS
@@ -89,7 +89,7 @@ class Readiness:
         return self._read_only
 
     def serve_reads_only(self, reason: str) -> None:
-        """Reject requests that change something, before the process starts."""
+        """Reject requests that change something; call this before the process starts."""
         self._read_only = reason
 
     def mark_ready(self) -> None:
@@ -98,7 +98,7 @@ class Readiness:
             self._state = ReadinessState.READY
 
     def drain(self) -> None:
-        """Mark the process as about to stop: requests should go to other processes."""
+        """Mark the process as about to stop, so that requests go to other processes."""
         self._state = ReadinessState.DRAINING
 
     def stop(self) -> None:
@@ -111,7 +111,7 @@ class Readiness:
         theirs_ms = await database_ms(self._db)
         if theirs_ms is None:
             return
-        # The database read its clock at some time during the query: only a time before or after it is a difference.
+        # The database read its clock at some time during the query. Only a time outside the query is a difference.
         self._difference_ms = theirs_ms - max(before_ms, min(theirs_ms, self._clock.now_ms()))
         if self._has_wrong_clock():
             _log.warning("clock differs from the database clock", extra={"difference_s": self._difference_ms / 1000})
@@ -120,7 +120,7 @@ class Readiness:
         return abs(self._difference_ms) > MAX_DIFFERENCE_MS
 
     async def check(self) -> list[str]:
-        """The reasons why the process is not ready; empty if it is."""
+        """Return the reasons why the process is not ready; empty if it is ready."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
         self._reasons = await self._check_database()
@@ -147,7 +147,7 @@ class Readiness:
         return []
 
     def _too_old(self, required: int) -> str:
-        """Report that a newer process has removed from the schema what this process needs, and log it once."""
+        """Log once, and return, that a newer process has removed parts of the schema that this process needs."""
         known = len(MIGRATIONS)
         if not self._is_too_old:
             self._is_too_old = True
@@ -158,9 +158,9 @@ class Readiness:
         )
 
     async def warnings(self) -> list[str]:
-        """What the process cannot do although it is ready; empty if there is nothing.
+        """Return problems that do not affect readiness.
 
-        It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
+        The process stays ready, because a load balancer would otherwise keep the log posts of running matches from it.
         """
         shortage = await self._disk.shortage()
         sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]

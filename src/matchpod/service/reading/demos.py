@@ -28,20 +28,22 @@ from matchpod.storage import demos
 from matchpod.storage.demos import DemoRow
 
 LINK_S: Final = 900
-"""How long a link to a file in a bucket can be used: its download may take longer."""
+"""Seconds during which a download from a bucket can be started with a link. The download itself may take longer."""
 RETRY_AFTER_S: Final = 5
 
 
 class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One file of a map; there are several if the match was restored, or was given another server."""
 
-    number: Annotated[int, Meta(description="From 1, in the order in which they were expected or uploaded.")]
+    number: Annotated[
+        int, Meta(description="The number of the file, from 1, in the order in which they were expected or uploaded.")
+    ]
     file_name: Annotated[
         str | None, Meta(description="The name that the game server gave it; null until its upload begins.")
     ]
     state: DemoStateOfMap
     reason: DemoReason
-    size: Annotated[int | None, Meta(description="Its bytes; of an upload, those that have arrived. Null without any.")]
+    size: Annotated[int | None, Meta(description="The bytes received so far; null until its upload begins.")]
     sha256: DemoSha256
     uploaded_at: Annotated[str | None, Meta(description="When its upload ended; null before, and if there was none.")]
 
@@ -58,7 +60,7 @@ class DemoView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that can be downloaded: at `link`, or else with `Demos.read`."""
+    """A file that can be downloaded, from `link` or, without one, with `Demos.read`."""
 
     key: str
     file_name: str
@@ -86,7 +88,7 @@ class Demos:
 
     @unavailable_on_outage
     async def download(self, principal: Principal, map_id: str, number: int | None) -> Download:
-        """Return the file with this number, or else the one that counts; NotFoundError if it is not available."""
+        """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
         row = await self._history.own_map(principal, map_id)
         return await find_download(self._storage, await self._of_map(row.id), number)
 
@@ -94,7 +96,7 @@ class Demos:
         """Yield a part of a file that has no link; NotFoundError or UnavailableError at its first piece."""
         pieces = self._storage.read(file.key, start, size)
         if pieces is None:
-            raise NotFoundError("The file is read at its link.")
+            raise NotFoundError("The file can only be downloaded from its link.")
         try:
             async for piece in pieces:
                 yield piece
@@ -108,7 +110,7 @@ class Demos:
 
 
 async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: int | None) -> Download:
-    """Return the file with this number, or else the one that counts; NotFoundError if it is not available."""
+    """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
     if number is None:
         row = counting_file(found)
     else:
@@ -124,7 +126,7 @@ async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: 
 
 
 def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
-    """Return the view of a map with these files; None if there are none."""
+    """Return the view of a map's demo from its files; None if there are none."""
     shown = demo_of_map(found)
     if shown is None:
         return None
@@ -134,7 +136,7 @@ def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
         reason=shown.reason,
         size=shown.size,
         sha256=shown.sha256,
-        files=tuple(demo_file(one, number) for number, one in enumerate(found, 1)),
+        files=tuple(demo_file(row, number) for number, row in enumerate(found, 1)),
     )
 
 

@@ -1,7 +1,7 @@
-"""Keep the JSON of servers that were requested, so that an answer that did not change is not built again.
+"""Cache the JSON of servers that were requested, so that an unchanged response is not built again.
 
-An answer depends on the columns of the row, on the state of the match and on what the caller may see of it, and on
-nothing else: it is used only if all three are the same. Whose server it is has to be checked by the caller of `find`.
+A response depends only on the columns of the row, the state of the match and the audience, and is used only if all
+three are the same. The caller of `find` has to check which organization the server belongs to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matchpod.ports import Row
 from matchpod.service.identity.principals import Audience
 
 MAX_KEPT: Final = 1_000
-"""Answers that are kept, some 5 KB each. The one that was built longest ago is dropped first."""
+"""Maximum number of cached responses, about 5 KB each. The oldest response is dropped first."""
 
 
 class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
@@ -30,11 +30,11 @@ class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
     packed: bytes | None = None
     """The compressed body, set when it is needed for the first time."""
     version: int | None = None
-    """The version of the database in which the columns were last seen."""
+    """The version of the database at which the columns were last read."""
 
 
 class EncodedServers:
-    """The latest answer for each server and each audience."""
+    """A cache of the latest response for each server and audience."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
         self._max_kept = max_kept
@@ -44,18 +44,18 @@ class EncodedServers:
         return len(self._kept)
 
     def latest(self, server_id: str, *, audience: Audience) -> EncodedServer | None:
-        """Return the latest answer, which may be outdated."""
+        """Return the latest response, which may be outdated."""
         return self._kept.get((server_id, audience))
 
     def find(
         self, server_id: str, columns: Row, state: LiveState | None, *, audience: Audience
     ) -> EncodedServer | None:
-        """Return the latest answer if nothing that it depends on has changed."""
+        """Return the latest response if nothing that it depends on has changed."""
         kept = self._kept.get((server_id, audience))
         return kept if kept is not None and kept.state is state and kept.columns == columns else None
 
     def keep(self, server_id: str, encoded: EncodedServer, *, audience: Audience) -> None:
-        """Keep an answer in place of the one before."""
+        """Cache a response in place of the previous one."""
         key = (server_id, audience)
         self._kept[key] = encoded
         self._kept.move_to_end(key)

@@ -72,8 +72,8 @@ class History:
 
     async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
         total, listed = await history_lists.list_series(self._db, principal.org_id, query, positions=self._positions)
-        endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
-        marks = await self._marks([one.series.server_id for one in listed])
+        endings = await endings_of(self._db, [(item.series.server_id, item.end) for item in listed])
+        marks = await self._marks([item.series.server_id for item in listed])
         return views.series_page(query, total, list(zip(listed, endings, strict=True)), marks)
 
     @unavailable_on_outage
@@ -88,7 +88,7 @@ class History:
             row, end = await history.get_series(self._db, row.id) or (row, end)
         marks = await self._marks([row.server_id])
         ending = await ending_of(self._db, row.server_id, end)
-        recorded = await demos_of_maps(self._db, [one.id for one in maps])
+        recorded = await demos_of_maps(self._db, [played.id for played in maps])
         return views.series_detail(row, maps, ending, marks.get(row.server_id, NO_MARKS), demos=recorded)
 
     # --- matches --------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class History:
         return {server_id: read_marks(stored) for server_id, stored in found.items()}
 
     async def _rulings(self, maps: Sequence[MapRow]) -> dict[str, Ruling]:
-        """The rulings that count on the matches of these maps, by server id."""
+        """Return the current rulings on the matches of these maps, by server id."""
         over = {row.server_id for row in maps if row.status in (MapStatus.FINISHED, MapStatus.CANCELLED)}
         found = await stored_rulings.current_of(self._db, sorted(over))
         return {server_id: ruling for server_id, text in found.items() if (ruling := read_ruling(text)) is not None}
@@ -177,7 +177,10 @@ class History:
         return row, (await history.stats_of(self._db, row.id) if row.is_final else None) or _no_stats(row)
 
     async def _current(self, row: MapRow) -> tuple[MapRow, Match | None]:
-        """The current state of the map, and the match if that has its numbers; use it before the next await."""
+        """Return the current row of the map, and the match if the statistics have to be read from it.
+
+        The match must be used before the next await.
+        """
         if row.is_final:
             return row, None
         server = await servers.get(self._db, row.server_id)
@@ -197,13 +200,13 @@ class History:
 
 
 def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
-    """The row of the map, from the match. Not async: the match may change during an await."""
+    """Build the row of the map from the match. Not async, because the match may change during an await."""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
         # The caller canceled the match; its log does not show that.
         now = msgspec.structs.replace(now, status=row.status)
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
-        # The end of a map is stored with its last events. Until then it is shown as live, so no reader misses them.
+        # The end of a map is stored with its last events. Until then it is shown as live, so that readers miss none.
         now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
     return now
 
@@ -215,7 +218,7 @@ def _no_stats(row: MapRow) -> MapStats:
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
     won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
-    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # before the series, for maps that have no row
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps that were given in advance have no row
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)

@@ -39,7 +39,7 @@ from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
 NEWEST: Final = 20
-"""Log entries that are searched for the last lines of a server."""
+"""Number of log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
 
@@ -53,7 +53,7 @@ class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeRuling(msgspec.Struct, frozen=True, kw_only=True):
-    """A ruling that was made, by whom, and whether it was withdrawn; who did it is the name of a key."""
+    """A ruling, the names of the keys that made and withdrew it, and when it was withdrawn."""
 
     ruling: Ruling
     who: str
@@ -76,7 +76,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     attention: tuple[Attention, ...]
     has_result: bool
     acknowledged: AcknowledgedBy | None
-    """Who acknowledged that it has no result; None if it was not, or need not be."""
+    """Who acknowledged that the match has no result; None if it was not acknowledged, or need not be."""
 
     @property
     def has_ended(self) -> bool:
@@ -85,10 +85,10 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def maps_won(self) -> tuple[int, int]:
-        """How many maps each team has won, or was given."""
+        """Number of maps that each team has won, or was given in advance."""
         if self.progress is not None:
             return self.progress.maps_won
-        return self.settings.maps_won.plus(*maps_won([Winner(one.winner) for one in self.maps if one.winner]))
+        return self.settings.maps_won.plus(*maps_won([Winner(played.winner) for played in self.maps if played.winner]))
 
     @property
     def winner(self) -> Winner | None:
@@ -102,12 +102,12 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a failed server beyond the sentence for callers; for people who may read its log."""
+    """Details about a failed server, for people who may read its log; callers get one sentence."""
 
     error: str | None
-    """What the service recorded, with the last output of a server that did not start; None if the region failed."""
+    """The recorded error, with the last output of a server that did not start; None if the region failed."""
     last_lines: tuple[str, ...]
-    """The end of its log."""
+    """The last lines of its log."""
 
 
 class MatchDetails:
@@ -135,7 +135,7 @@ class MatchDetails:
             callbacks = await self._callbacks(row)
         is_canceled = row.has_ended and row.reason is not None
         situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
-        has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
+        has_given_up = any(callback.state is CallbackState.GIVEN_UP for callback in callbacks)
         summary = summarize(
             visible_row(row, principal.audience), await ending_of(self._db, row.id, row), progress=progress
         )
@@ -146,7 +146,7 @@ class MatchDetails:
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             tries=row.tries,
             progress=progress,
-            maps=tuple(view_of(MatchMap, one) for one in maps),
+            maps=tuple(view_of(MatchMap, played) for played in maps),
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
@@ -170,18 +170,18 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def rulings(self, principal: Principal, server_id: str) -> list[MadeRuling]:
-        """All rulings that were made on the match, the last first."""
+        """Return all rulings that were made on the match, newest first."""
         row = await self._own_row(principal, server_id)
         found = await rulings.of_server(self._db, row.id)
-        names = await actor_names(self._db, [actor for one in found for actor in (one.ruled_by, one.withdrawn_by)])
+        names = await actor_names(self._db, [actor for made in found for actor in (made.ruled_by, made.withdrawn_by)])
         return [
             MadeRuling(
-                ruling=ruling_of(one),
-                who=names.get(one.ruled_by, one.ruled_by),
-                withdrawn_at=time_text(one.withdrawn_at_ms),
-                withdrawn_by=names.get(one.withdrawn_by or "", one.withdrawn_by or ""),
+                ruling=ruling_of(made),
+                who=names.get(made.ruled_by, made.ruled_by),
+                withdrawn_at=time_text(made.withdrawn_at_ms),
+                withdrawn_by=names.get(made.withdrawn_by or "", made.withdrawn_by or ""),
             )
-            for one in found
+            for made in found
         ]
 
     @unavailable_on_outage
@@ -203,7 +203,7 @@ class MatchDetails:
 
     async def _callbacks(self, row: ServerRow) -> tuple[CallbackItem, ...]:
         _, found = await callback_lists.list_page(self._db, row.org_id, CallbacksQuery(server_id=row.id))
-        return tuple(callback_item(one) for one in found)
+        return tuple(callback_item(callback) for callback in found)
 
     async def _progress(self, row: ServerRow) -> MatchProgress | None:
         if row.phase is not ServerPhase.RUNNING:
@@ -221,7 +221,7 @@ def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
 
 
 async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchProgress | None:
-    """Where a running match stands, from this process if it drives the match, else from its stored log.
+    """Return the progress of a running match: from memory if this process drives it, else from its stored log.
 
     None if it cannot be built because of a bug.
     """
@@ -232,7 +232,7 @@ async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMat
 
 
 def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *, silent_ms: int | None) -> Situation:
-    """What may need attention in a match; without its progress, only its row is known."""
+    """Return what may need attention in a match, from its row and, if known, its progress."""
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if progress is None:
         return Situation(

@@ -1,8 +1,8 @@
-"""Build the head that every view of a match begins with, and the API's views of its server.
+"""Build `MatchHead`, the fields that all views of a match share, and the API's views of its server.
 
-They are built from a row, from how the match ended and, while it is played, from its state. What all lists, pages and
-commands show is a field of `MatchHead`; the views of the API list their fields in the order of their JSON. Secrets that
-were decrypted are passed in.
+Views are built from a row, the end of the match and, while it is played, its state. A field that all lists, pages and
+commands show belongs in `MatchHead`. The API's views declare their fields in the order of their JSON. Decrypted
+secrets are passed in.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LogComplete = Annotated[
     bool | None,
     Meta(
         description="Whether the log of a match that was canceled during play is complete; if it is not, numbers of "
-        "its maps may be too low. Null for other matches, whose maps say it, and if it is not known."
+        "its maps may be too low. Null for other matches, whose maps have their own `complete`, and if unknown."
     ),
 ]
 ErrorSentence = Annotated[
@@ -84,8 +84,8 @@ CreatedBy = Annotated[
 CreatedByName = Annotated[
     str | None,
     Meta(
-        description="The name of that key, or the beginning of its text if it has none; `a link` for a session that "
-        "was begun with one. Null where `createdBy` is null."
+        description="The name of that key, or the beginning of its text if it has no name. For a session, the name of "
+        "the person that the link was for, or `a link`. Null where `createdBy` is null."
     ),
 ]
 CallbackUrl = Annotated[
@@ -98,11 +98,12 @@ CallbackUrl = Annotated[
 Phase = Annotated[
     PublicPhase,
     Meta(
-        description="Where the match stands. `allocating` and `ended` follow from the status; the others are `running`."
+        description="The phase of the match. `allocating` and `ended` follow from the status; in all other phases, the "
+        "status is `running`."
     ),
 ]
 StoredPhase = Annotated[
-    PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
+    PublicPhase, Meta(description="The phase of the match. Follows a running match within seconds.")
 ]
 
 
@@ -119,7 +120,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     forfeited_to: Team | None = None
     """The team that won without playing to the end; None if no team forfeited."""
     ruling: Ruling | None = None
-    """What an admin decided afterwards."""
+    """The current ruling of an admin; None if there is none."""
 
     @property
     def ended_at(self) -> str | None:
@@ -143,7 +144,7 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     status: ServerStatus
     phase: PublicPhase
     ip: str | None = None
-    """The address that players connect to: None until the server has been running, which proves the address right."""
+    """The address that players connect to; None until the server has been running, which proves the address correct."""
     port: int | None = None
     callback_url: str | None = None
     created_at_ms: int
@@ -197,7 +198,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = msgspec.UNSET
     deadline: Annotated[
         msgspec.Raw | msgspec.UnsetType,
-        Meta(description="What the match waits for, and until when; null if nothing."),
+        Meta(description="What the match waits for, and until when; null if it waits for nothing."),
     ] = msgspec.UNSET
     round: Annotated[
         int | msgspec.UnsetType | None,
@@ -274,7 +275,7 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
-    """How the maps of a match stand, as stored; the same fields as in its live view."""
+    """The stored state of a match's maps, with the same fields as its live view."""
 
     map_number: int | None = None
     series_score: SeriesScore | None = None
@@ -320,16 +321,16 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
-    """The row without what this audience may not see: who created the match, secrets in its callback URL."""
+    """Return the row without what the audience may not see: who created the match, secrets in the callback URL."""
     if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
 
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
-    """The head of a match, with the phase of its progress if that is known.
+    """Build the head of a match, with the phase of its progress if that is known.
 
-    Its `error` is the text for callers, not that of the row.
+    `error` is the text for callers, not the error stored in the row.
     """
     was_running = row.running_at_ms is not None
     return view_of(
@@ -360,7 +361,7 @@ def server_view(
     """The view of a server, with the live state of its match while it is running."""
     state = stored_state(row) if live is None else live
     was_running = row.running_at_ms is not None
-    # From the row, without a head: this is the most frequent request.
+    # Built from the row without a head, because this is the most frequent request.
     return view_of(
         ServerView,
         ending,
@@ -409,7 +410,7 @@ def final_roster(settings: bytes, ending: Ending) -> bytes:
     if joined is None:
         return b"null"
     players = listed_players(settings)
-    left = [replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
+    left = [replace(player, state=PlayerState.LEFT) if player.steam_id in joined else player for player in players]
     return msgspec.json.encode(left)
 
 

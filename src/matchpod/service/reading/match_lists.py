@@ -41,12 +41,12 @@ class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name on the server, if it was played."""
+        """The name of the map that was played, or else of the requested map."""
         return self.played_map_name or self.map_name
 
     @property
     def has_score(self) -> bool:
-        """True once it is or was played."""
+        """True if the map is being played or was played."""
         return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
 
 
@@ -57,11 +57,11 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     team1: str | None
     team2: str | None
     maps: tuple[MatchMap, ...]
-    """The maps that were played or may be played, in order; not those that were no longer needed."""
+    """The maps that were played or may be played, in order; maps that are no longer needed are left out."""
     played_s: int | None
-    """How long its maps took together; None before the first of them has ended."""
+    """Total duration of its ended maps in seconds; None before the first map has ended."""
     maps_won: tuple[int, int]
-    """How many maps each team has won, or was given."""
+    """Number of maps that each team has won, or was given in advance."""
 
     @property
     def winner(self) -> Winner | None:
@@ -70,7 +70,7 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
 
     @property
     def missing_count(self) -> int:
-        """Listed players who were not there at the end, if the match was canceled because of them."""
+        """Number of listed players who were absent at the end, if the match was canceled because of them."""
         return len(self.absent_players or self.missing_players or ())
 
 
@@ -104,21 +104,21 @@ async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[Matc
     """Return the matches on these servers, in their order."""
     endings = await endings_of(db, [(row.id, row) for row in found])
     maps: defaultdict[str, list[MapRow]] = defaultdict(list)
-    for one in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
-        maps[one.server_id].append(one)
+    for played in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
+        maps[played.server_id].append(played)
     return tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
 
 
 def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
-    durations = [one.duration_s for one in maps if one.duration_s is not None]
+    durations = [played.duration_s for played in maps if played.duration_s is not None]
     first = maps[0] if maps else None
-    won = series_rules.maps_won([Winner(one.winner) for one in maps if one.winner is not None])
+    won = series_rules.maps_won([Winner(played.winner) for played in maps if played.winner is not None])
     return MatchItem(
         **asdict(summarize(row, ending)),
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,
-        maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
+        maps=tuple(view_of(MatchMap, played) for played in maps if played.is_needed),
         played_s=sum(durations) if durations else None,
         maps_won=decoded_settings(row.settings).maps_won.plus(*won),
     )

@@ -1,4 +1,4 @@
-"""Read what is kept of a match for callers and people: its result and the log of its server, byte for byte."""
+"""Read the stored result of a match and the stored log of its server, byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import ServerRow
 
 PAGE: Final = 4
-"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
+"""Number of log entries that are read at once. An entry usually has some kilobytes, and 16 KiB at most."""
 
 
 class MatchRecords:
@@ -40,9 +40,9 @@ class MatchRecords:
 
     @unavailable_on_outage
     async def log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
-        """The log lines that the server posted until now, in the order of their arrival, in parts.
+        """Return the log lines that the server has posted so far, in the order of their arrival, in chunks.
 
-        Passwords were removed from them before they were stored; old ones are deleted after their retention.
+        Secrets were overwritten before the lines were stored. Lines past their retention are missing.
         """
         return log_parts(self._db, await self._own_row(principal, server_id))
 
@@ -57,5 +57,5 @@ async def log_parts(db: Database, row: ServerRow) -> AsyncIterator[bytes]:
     while entries := await raw_log.read_after(db, row.id, seq, limit=PAGE):
         seq = entries[-1].seq
         part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
-        del entries  # the reader may take its time
+        del entries  # free the memory, because the reader may be slow
         yield part

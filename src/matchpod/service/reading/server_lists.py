@@ -27,19 +27,19 @@ class ServersPage(ListPage, frozen=True, kw_only=True, rename="camel"):
 
 
 _NOTHING: Final = StoredMaps()
-"""For a match that a version without histories created."""
+"""The maps of a match that a version without histories created."""
 
 
 async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, StoredMaps]:
-    """How the maps of matches stand, by server id, in one query."""
+    """Return the stored state of the maps of matches, by server id, with one query."""
     by_server: defaultdict[str, list[ListedMap]] = defaultdict(list)
-    for one in await maps_of_listed(db, server_ids) if server_ids else ():
-        by_server[one.server_id].append(one)
+    for listed in await maps_of_listed(db, server_ids) if server_ids else ():
+        by_server[listed.server_id].append(listed)
     return {server_id: _maps_of(found) for server_id, found in by_server.items()}
 
 
 async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[ServerItem, ...]:
-    """The views of servers, in their order: each with its maps, how its match ended, and who created it."""
+    """Return the views of servers, in the same order: each with its maps, how its match ended, and who created it."""
     endings = await endings_of(db, [(row.id, row) for row in rows])
     maps = await stored_maps(db, [row.id for row in rows])
     names = await actor_names(db, (row.created_by for row in rows))
@@ -50,7 +50,7 @@ async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[Ser
 
 
 def _maps_of(found: Sequence[ListedMap]) -> StoredMaps:
-    states = tuple(_state(one) for one in found if one.is_needed)
+    states = tuple(_state(listed) for listed in found if listed.is_needed)
     won = found[0].team1_maps_won, found[0].team2_maps_won
     return StoredMaps(
         map_number=loaded_number(states),
@@ -59,11 +59,11 @@ def _maps_of(found: Sequence[ListedMap]) -> StoredMaps:
     )
 
 
-def _state(one: ListedMap) -> MapState:
+def _state(row: ListedMap) -> MapState:
     return MapState(
-        name=one.map_name,
-        number=one.map_number,
-        status=one.status,
-        score=None if one.game_mode == MatchType.DEATHMATCH else Score(one.team1_score, one.team2_score),
-        winner=None if one.winner is None else Winner(one.winner),
+        name=row.map_name,
+        number=row.map_number,
+        status=row.status,
+        score=None if row.game_mode == MatchType.DEATHMATCH else Score(row.team1_score, row.team2_score),
+        winner=None if row.winner is None else Winner(row.winner),
     )

@@ -1,4 +1,4 @@
-"""Tell the progress of a match from its row alone: before its server is running, or if its log is not read here."""
+"""Derive the progress of a match from its row: before its server is running, or if its log is not read here."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, 
 from matchpod.storage.servers import ServerSummary
 
 MAX_STORED: Final = 2_000
-"""Cached matches, a few kilobytes each: callers poll a match until it is running, and the wall reads all of them."""
+"""Maximum number of cached matches, a few kilobytes each. Callers poll a match until it is running, and the wall reads
+all open matches."""
 
 
 def stored_progress(row: ServerSummary) -> MatchProgress:
-    """Where a match stands, as stored. Before its end, no listed player has joined, as far as the row says."""
+    """Return the progress of a match as stored. Rows do not say who joined, so all listed players count as missing."""
     return _progress(*_key(row))
 
 
 def stored_state(row: ServerSummary) -> LiveState:
-    """The progress as callers see it."""
+    """Return the stored progress as callers see it."""
     return _state(*_key(row))
 
 
 def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
-    """The columns of a row that tell the progress of its match; the settings are not needed once it has ended."""
+    """Return the columns that determine the progress of a match; the settings are not needed once it has ended."""
     is_pending = row.phase is ServerPhase.PENDING
     settings = b"" if row.has_ended else row.settings
     return settings, row.public_phase, is_pending, row.pending_until_ms if is_pending else None

@@ -1,5 +1,6 @@
-"""Show the matches of an organization at once: the open ones, those that failed until they are acknowledged,
-and those that finished or were canceled lately. Each says whether it needs attention.
+"""Build the wall of an organization: its open, failed and recently ended matches, and which need attention.
+
+A failed match is shown until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -40,26 +41,26 @@ from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000
 ENDED_MS: Final = 10 * 60 * 1000
-"""How long a match is shown that finished, or that was canceled by hand."""
+"""How long a match is shown after it has finished or was canceled by hand."""
 MAX_ENDED: Final = 100
-"""Matches of each group that are shown; older ones that failed follow when these are acknowledged."""
+"""Maximum number of ended matches per group. Older failed matches follow when newer ones are acknowledged."""
 CLAIMED_MS: Final = 12 * HOUR_MS
-"""How long a claim on a match counts: a claim that is older was forgotten."""
+"""How long a claim on a match counts. Older claims are considered forgotten."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 PROGRESS_MS: Final = 48 * HOUR_MS
-"""How old the matches are at most whose progress groups show: an event of a weekend."""
+"""Maximum age of the matches in `label_progress`, enough for an event on a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Matches of other replicas whose log is read here; of further matches only the row is shown."""
+"""Maximum number of matches of other replicas whose log is read here. Of further matches, only the row is shown."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
-"""Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
+"""Kinds of attention that a region's alert replaces, and from how many affected matches on it replaces them."""
 TURN: Final = 50
-"""Matches that are summarized in one go, within a few milliseconds."""
+"""Number of matches that are summarized in one go, within a few milliseconds."""
 
 
 class WallMatch(MatchHead, frozen=True, kw_only=True):
-    """An open match: what was ordered, where it stands, and whether it needs attention."""
+    """An open match: what was ordered, its progress, and whether it needs attention."""
 
     is_fast: bool
     """True if the region plays faster than real time, as sandboxes do."""
@@ -69,11 +70,11 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
     team2: str | None
     progress: MatchProgress
     is_followed: bool
-    """False if only the row of the match is known here: another replica follows its log."""
+    """False if only the row of the match is known here, because another replica follows its log."""
     attention: tuple[Attention, ...]
-    """The most urgent first."""
+    """The reasons why the match needs attention, most urgent first."""
     claim: MatchClaim | None
-    """Who takes care of it."""
+    """Who takes care of the match; None without a claim."""
     group: WallGroup
 
     @property
@@ -87,13 +88,13 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
 
     @property
     def since_ms(self) -> int:
-        """Since when the match is where it stands, as far as that is known."""
+        """When the match entered its current state, as far as that is known."""
         in_play_ms = self.progress.paused_ms or self.progress.live_ms
         return in_play_ms or self.running_at_ms or self.created_at_ms
 
 
 class EndedMatch(MatchItem, frozen=True, kw_only=True):
-    """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
+    """A match that ended recently, or that failed and is not acknowledged yet."""
 
     is_fast: bool
     players: tuple[str, ...]
@@ -122,11 +123,11 @@ class WallCards(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
     older_ms: int | None
-    """Before which time those matches failed that are not shown; None if all are."""
+    """Matches that failed before this time are not shown; None if all failed matches are shown."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown beside the matches."""
+    """The callbacks and regions that are shown beside the matches."""
 
     given_up: tuple[CallbackItem, ...]
     """Callbacks that were given up, newest first."""
@@ -134,7 +135,7 @@ class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview:
-    """The open matches of organizations."""
+    """Reads the walls of organizations."""
 
     def __init__(
         self,
@@ -159,20 +160,20 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """All matches of the wall; those among `known`, by server id, that have ended are not read again."""
+        """Return all matches of the wall. Ended matches in `known`, by server id, are not read again."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
-        claims = {one.server_id: one for one in found}
-        opened = await self._open(org_id, claims)  # before the others, so that none that ends meanwhile is missed
+        claims = {claim.server_id: claim for claim in found}
+        opened = await self._open(org_id, claims)  # first, so that a match that ends meanwhile is not missed
         failed = await unacknowledged_ids(self._db, org_id, limit=self._max_ended + 1)
         since_ms = now_ms - ENDED_MS
         canceled = await canceled_ids(self._db, org_id, since_ms, limit=self._max_ended)
         finished = await finished_ids(self._db, org_id, since_ms, limit=self._max_ended)
         ended = await self._ended([*failed[: self._max_ended], *canceled, *finished], known)
-        calm = merge_causes([one for one in opened if one.server_id not in ended])
-        every: list[WallCard] = [*calm, *(_claimed(one, claims.get(one.server_id)) for one in ended.values())]
+        calm = merge_causes([match for match in opened if match.server_id not in ended])
+        every: list[WallCard] = [*calm, *(_claimed(match, claims.get(match.server_id)) for match in ended.values())]
         oldest = ended.get(failed[self._max_ended - 1]) if len(failed) > self._max_ended else None
-        older_ms = None if oldest is None else oldest.since_ms  # None: pruned meanwhile
+        older_ms = None if oldest is None else oldest.since_ms  # None also if the match was pruned meanwhile
         alerts = await self._alerts.read(org_id)
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 
@@ -188,7 +189,7 @@ class Overview:
             claim = claims.get(row.id)
             found.append(match if claim is None else replace(match, claim=claim))
             if len(found) % TURN == 0:
-                await asyncio.sleep(0)  # log posts and callers go first
+                await asyncio.sleep(0)  # let log posts and callers go first
         return found
 
     async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
@@ -205,7 +206,7 @@ class Overview:
 
     @unavailable_on_outage
     async def totals(self, org_id: str) -> WallTotals:
-        """What is shown beside the matches."""
+        """Return the callbacks and regions that are shown beside the matches."""
         now_ms = self._clock.now_ms()
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=now_ms - GIVEN_UP_MS)
         _, given_up = await callback_lists.list_page(self._db, org_id, query)
@@ -216,13 +217,13 @@ class Overview:
 
     @unavailable_on_outage
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """How many of the matches with each value of a label are over, and how many there are, of those created lately.
+        """Return, for each value of a label, how many recent matches are over, and how many there are.
 
-        Those that were canceled by hand do not count.
+        Matches that were canceled by hand do not count.
         """
         since_ms = self._clock.now_ms() - PROGRESS_MS
         found = await progress_of(self._db, org_id, name, values, since_ms=since_ms)
-        return dict.fromkeys(values, (0, 0)) | {one.value: (one.over, one.matches) for one in found}
+        return dict.fromkeys(values, (0, 0)) | {group.value: (group.over, group.matches) for group in found}
 
     async def _progress(self, row: ServerRow, *, is_remote: bool) -> MatchProgress | None:
         is_known = is_remote or self._live.get(row.id) is not None
@@ -252,7 +253,7 @@ class Overview:
             map_count=settings.map_count,
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
-            # When it was last heard would make it differ with every line of the log.
+            # The time of the last log line would make the card differ with every line.
             progress=replace(shown, heard_ms=None),
             is_followed=live is not None or row.status is not ServerStatus.RUNNING,
             attention=attention,
@@ -262,36 +263,36 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
-    """Return the matches without the reasons that concern their whole region, which has an alert for them."""
+    """Return the matches without the kinds of attention for which their region has an alert."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in matches:
-        for reason in one.attention:
+    for match in matches:
+        for reason in match.attention:
             if reason.kind in REGIONAL:
-                affected[one.region, reason.kind].add(one.server_id)
+                affected[match.region, reason.kind].add(match.server_id)
     found = {key for key, ids in affected.items() if len(ids) >= REGIONAL[key[1]]}
-    return [_without(one, found) for one in matches] if found else list(matches)
+    return [_without(match, found) for match in matches] if found else list(matches)
 
 
-def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
-    kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
-    return one if kept == one.attention else replace(one, attention=kept)
+def _without(match: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
+    kept = tuple(reason for reason in match.attention if (match.region, reason.kind) not in found)
+    return match if kept == match.attention else replace(match, attention=kept)
 
 
-def _claimed(one: EndedMatch, claim: MatchClaim | None) -> EndedMatch:
-    return one if one.claim == claim else replace(one, claim=claim)
+def _claimed(match: EndedMatch, claim: MatchClaim | None) -> EndedMatch:
+    return match if match.claim == claim else replace(match, claim=claim)
 
 
-def _place(one: WallCard) -> tuple[int, int, str]:
-    """Where a match is on the wall: open ones in the order of their creation, the last one that ended first."""
-    number = one.created_at_ms if isinstance(one, WallMatch) else -one.since_ms
-    return place_of(one.group), number, one.server_id
+def _place(card: WallCard) -> tuple[int, int, str]:
+    """Return the sort key of a card: open matches in the order of their creation, ended matches newest first."""
+    number = card.created_at_ms if isinstance(card, WallMatch) else -card.since_ms
+    return place_of(card.group), number, card.server_id
 
 
 def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
-    """Add what the rows of the maps say; they are read for a running match only."""
+    """Add the stored state of the maps, which is read for running matches only."""
     if maps is None:
         return progress
-    loaded = next((one for one in maps.maps if one.number == maps.map_number), None)
+    loaded = next((state for state in maps.maps if state.number == maps.map_number), None)
     if maps.series_score is not None:
         progress = replace(progress, maps_won=(maps.series_score.team1, maps.series_score.team2))
     if loaded is None:

@@ -1,6 +1,6 @@
-"""Request checks of regions, and read what they have found: what API, console and command line share.
+"""Request checks of regions and read their reports, for the API, the console and the command line.
 
-The request is a row in the database, so that whichever process of the service drives matches does the check.
+A request is a row in the database, because only processes that drive matches run checks.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from matchpod.storage import organizations, region_checks
 from matchpod.storage.region_checks import DONE, CheckRow
 
 PAUSE_MS: Final = 10_000
-"""Shortest time between two checks of a region: each logs in to its servers, and some ban after wrong passwords."""
+"""Minimum time between two checks of a region. Each logs in to its servers, some of which ban after wrong passwords."""
 
 _log = logging.getLogger(__name__)
 
 
 class CheckProgress(StrEnum):
-    """How far a check is."""
+    """The progress of a check."""
 
     REQUESTED = "requested"
     RUNNING = "running"
     DONE = "done"
     INTERRUPTED = "interrupted"
-    """No process works on it: its process was stopped, or no service runs."""
+    """No process works on it, because its process was stopped or no service is running."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check has found so far, as it is stored."""
+    """The stored findings of a check so far."""
 
     servers: tuple[ServerReport, ...] = ()
     note: str | None = None
@@ -87,7 +87,7 @@ class RegionChecks:
         codes: Collection[str],
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """`wake` is called when a check was requested."""
+        """`wake` is called after a check was requested."""
         self._db = db
         self._clock = clock
         self._audit = audit
@@ -105,12 +105,12 @@ class RegionChecks:
         await self._require_only_organization()
         found = await self.read(code)
         if found is None:
-            raise NotFoundError(f"Region {code} was not checked yet.")
+            raise NotFoundError(f"Region {code} has not been checked yet.")
         return found
 
     @unavailable_on_outage
     async def request(self, code: str, *, actor: str, may_allocate: bool = False) -> RegionCheckView:
-        """Request a check, or return the one that is under way; RateLimitError right after the last one."""
+        """Request a check, or return the one that is under way; RateLimitError if the last request is too recent."""
         self._require_region(code)
         now_ms = self._clock.now_ms()
         row = CheckRow(

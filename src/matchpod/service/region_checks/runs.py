@@ -1,6 +1,7 @@
 """Run the requested checks of regions, in a process that drives matches: one per region at a time.
 
-A check holds each server as a match would while it looks at it, and leaves it as soon as a match waits for a server.
+While it checks a server, a check holds the server's slot as a match would. It gives way as soon as a match waits for
+a server.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ from matchpod.storage import region_checks, slots, waiting_matches
 from matchpod.storage.region_checks import CheckRow
 
 POLL_S: Final = 1.0
-"""How often to look for checks that another process has requested: the command line, or a replica."""
+"""Seconds between polls for checks that another process has requested, such as the command line or a replica."""
 
 RENEW_S: Final = 4.0
-"""How often the row of a running check is renewed; several may fail before it is stale."""
+"""Seconds between renewals of a running check's row. Several renewals may fail before the row is stale."""
 
 MAP: Final = "de_dust2"
-"""The map of servers that are started for a check: every installation of the game has it."""
+"""The map of servers that are started for a check. Every installation of the game has it."""
 
 WAITING: Final = "Matches wait for a server of this region, so the check gave way to them."
 NEEDS_ALLOCATE: Final = (
-    "A check of this region takes one of its waiting pods and deletes it afterwards: ask for that with --allocate."
+    "A check of this region allocates one of its waiting pods and deletes it afterwards. Use --allocate to allow that."
 )
 NONE_FREE: Final = "No server is free."
 
-FAILED: Final = "The check failed by an error of Matchpod, which its log names."
+FAILED: Final = "The check failed because of an error in Matchpod. The log of the service has the details."
 
-LAST_FREE: Final = "It is the last free server, and matches of this region do not wait for one, so it was not held."
+LAST_FREE: Final = "It is the last free server. It was not held, because matches of this region do not wait for one."
 
 _Provider = Callable[[], AbstractAsyncContextManager[GameServer | None]]
-"""Provides a server for the time of its check; None if none is free."""
+"""Provides a server while it is checked; None if no server is free."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,11 +69,11 @@ class CheckRuns:
         self._requested = asyncio.Event()
 
     def wake(self) -> None:
-        """Look for requested checks now."""
+        """Poll for requested checks now."""
         self._requested.set()
 
     async def run(self) -> None:
-        """Run requested checks, those of several regions at once; never fail."""
+        """Run requested checks, of several regions concurrently; never fail."""
         async with asyncio.TaskGroup() as tasks:
             busy: set[str] = set()
             while True:
@@ -94,7 +95,7 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        """Begin the checks that were requested lately; callers of older requests no longer wait."""
+        """Begin the checks that were requested recently. Callers of older requests no longer wait."""
         db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
             is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)
@@ -129,12 +130,12 @@ class RegionCheck:
         self._note: str | None = None
 
     async def run(self) -> None:
-        """Check the servers, and store the report while it grows."""
+        """Check the servers, and store the report after each step."""
         checking = asyncio.create_task(self._check())
         try:
             while not (await asyncio.wait({checking}, timeout=RENEW_S))[0]:
                 if not await self._renew():
-                    break  # replaced: this process was frozen for too long
+                    break  # another check replaced this one, because this process was frozen for too long
             if not checking.done():
                 return
             try:
@@ -146,7 +147,7 @@ class RegionCheck:
             self._reports = {report.server: report for report in compare_builds(tuple(self._reports.values()))}
         finally:
             checking.cancel()
-            # It leaves its server as it was, which may take longer than the row would last.
+            # The check restores its server, which may take longer than the row would stay valid.
             while not (await asyncio.wait({checking}, timeout=RENEW_S))[0]:
                 with suppress(DatabaseError):
                     await self._renew()
@@ -182,7 +183,7 @@ class RegionCheck:
             await self._check_server("a waiting pod", partial(self._allocated, ""), self._go_on)
 
     async def _check_started(self) -> None:
-        """Start a server in the first free slot: the others would be started by the same command."""
+        """Start a server in the first free slot. The same command would start the servers of the other slots."""
         taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
         for slot in self._region.fleet.slots or ():
             if slot in taken:
@@ -219,7 +220,7 @@ class RegionCheck:
         if self._deps.pending_ms if own_ms is None else own_ms:
             return False
         taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
-        return [one for one in self._region.fleet.slots or () if one not in taken] == [slot]
+        return [free for free in self._region.fleet.slots or () if free not in taken] == [slot]
 
     async def _check_server(
         self,
@@ -268,7 +269,7 @@ class RegionCheck:
         allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
             while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
-                if slot:  # a cluster may have allocated a pod by now: that is checked or deleted afterwards
+                if slot:  # a cluster may have allocated a pod already, which must be checked or deleted
                     await self._go_on()
             yield await allocating
         finally:
@@ -277,13 +278,13 @@ class RegionCheck:
             await self._region.fleet.release(self._row.id, slot)
 
     async def _go_on(self) -> None:
-        """GiveWayError if a match waits for a server of the region."""
+        """Raise GiveWayError if a match waits for a server of the region."""
         if await waiting_matches.has_pending_match(self._deps.db, self._region.code):
             raise GiveWayError
 
     async def _go_on_holding(self) -> None:
         if not await region_checks.holds_slot(self._deps.db, self._row.id):
-            raise HoldLostError  # this process was frozen, and the server may be that of a match by now
+            raise HoldLostError  # this process was frozen, and a match may have the server by now
         await self._go_on()
 
     # --- the report -----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Check one game server: open its console, ask the questions of `cs2.server_check`, and wait for a log post.
 
-The server is held by the check, so that no match gets it meanwhile. It is left as it was: our log address is removed,
-and the log and hibernation are set back if they had to be switched.
+The check holds the server, so that no match gets it meanwhile. Afterwards the server is restored: our log address is
+removed, and logging and hibernation are reset if the check changed them.
 """
 
 from __future__ import annotations
@@ -51,47 +51,47 @@ from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import region_checks
 
 ROUND_TRIPS: Final = 3
-"""Questions of which the median round trip is reported."""
+"""Number of commands whose median round-trip time is reported."""
 
 ECHO: Final = "echo matchpod"
 
 HIBERNATE: Final = "sv_hibernate_when_empty"
 
 POLL_S: Final = 0.1
-"""How often the database is asked for the post: another process may receive it."""
+"""Seconds between polls of the database for the log post, because another process may receive it."""
 
 CLEAN_S: Final = 25.0
-"""Time limit for leaving a server as it was."""
+"""Timeout for restoring a server."""
 
 CLEAN_COMMAND_S: Final = 4.0
-"""Time limit for each command of that: if the first connection hangs, there is time for a second."""
+"""Timeout for each command that restores a server. If the first connection hangs, there is time for a second one."""
 
 _log = logging.getLogger(__name__)
 
 
 class GiveWayError(Exception):
-    """A match waits for a server: leave this one."""
+    """A match waits for a server, so the check must leave this one."""
 
 
 class HoldLostError(GiveWayError):
-    """The check no longer holds the server, which may have a match by now: change nothing on it."""
+    """The check no longer holds the server. A match may have it by now, so nothing may be changed on it."""
 
 
 class CheckTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a check waits."""
+    """The timeouts of a check."""
 
     post_s: float = 10.0
-    """For the first log post, which comes within a second, unless a DNS lookup delays it."""
+    """Timeout for the first log post, which arrives within a second unless a DNS lookup delays it."""
     asleep_s: float = 3.0
-    """For a post of a server that hibernates, until it is woken."""
+    """Timeout for a log post of a hibernating server before it is woken."""
     start_s: float = 90.0
-    """For the console of a server that was started for the check."""
+    """Timeout for the console of a server that was started for the check."""
     pause_s: float = 0.5
     """Pause before a console that was not ready is opened again."""
 
 
 class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
-    """What checks of servers use."""
+    """The dependencies of server checks."""
 
     db: Database
     clock: Clock
@@ -107,14 +107,14 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Listening(msgspec.Struct, kw_only=True):
-    """A log address that was registered."""
+    """A log address that was added to the server, and how to restore the server."""
 
     token: str
     url: str
     asleep: answers.CvarValue | None
-    """The variable that lets the server hibernate, if it does."""
+    """The variable that enables hibernation; None unless the server hibernates."""
     undo: list[str]
-    """Commands that set the server back, besides removing the address."""
+    """Commands that restore the server, in addition to removing the log address."""
 
 
 class ServerCheck:
@@ -131,7 +131,7 @@ class ServerCheck:
         go_on: Callable[[], Awaitable[None]],
         report: Callable[[ServerReport], Awaitable[None]],
     ) -> None:
-        """`go_on` raises GiveWayError; `report` is called with what was found so far."""
+        """`go_on` raises GiveWayError if the check must stop; `report` is called with the findings so far."""
         self._deps = deps
         self._check_id = check_id
         self._name = name
@@ -143,7 +143,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server; GiveWayError if it is wanted for a match."""
+        """Check the server; GiveWayError if a match waits for a server."""
         build: int | None = None
         try:
             async with self._console() as console:
@@ -180,7 +180,7 @@ class ServerCheck:
 
     @asynccontextmanager
     async def _console(self) -> AsyncIterator[RemoteConsole | None]:
-        """Open the console and report how that went; None if it cannot be used."""
+        """Open the console and report the result; None if the console cannot be used."""
         server = self._server
         console, opening, error = await self._open()
         is_game_up: bool | None = None
@@ -222,7 +222,7 @@ class ServerCheck:
         return found is not None and bool(found.map)
 
     async def _other_user(self, console: RemoteConsole) -> str | None:
-        """Say who uses the server, if its log goes to another installation."""
+        """Return a sentence about the installation that uses the server, if its log goes to another one."""
         listed = await console.run(console_commands.LOG_LISTENERS)
         tokens = log_tokens_in(answers.parse_log_listeners(listed))
         others = [user for user in map(installation_in, tokens) if user not in (None, self._deps.installation)]
@@ -275,7 +275,7 @@ class ServerCheck:
             await self._clean(console, listening)
 
     async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
-        """Wait for a post; a server that hibernates is kept awake for it, if it sends none by itself."""
+        """Wait for a log post. If a hibernating server sends none, wake it and wait again."""
         deps, asleep, token = self._deps, listening.asleep, listening.token
         begun_ms = deps.clock.now_ms()
         await console.run(ECHO)  # which the server logs
@@ -318,7 +318,7 @@ class ServerCheck:
         return post
 
     async def _clean(self, console: RemoteConsole, listening: _Listening) -> None:
-        """Leave the server as it was; if its console is gone, it removes our address with its next post."""
+        """Restore the server. If its console is unavailable, the server removes our log address after its next post."""
         server = self._server
         try:
             async with asyncio.timeout(CLEAN_S):
@@ -338,10 +338,12 @@ class ServerCheck:
         remove = console_commands.remove_log_address_command(listening.url)
         _, listed = await console.run_all((remove, console_commands.LOG_LISTENERS), timeout_s=CLEAN_COMMAND_S)
         with suppress(GiveWayError):
-            await self._go_on()  # which notices that the server may be that of a match by now
+            await self._go_on()  # updates `_is_held`
         if not self._is_held:
             return
-        if answers.parse_log_listeners(listed) == (listening.url,):  # an older build, which cannot remove one of them
+        if answers.parse_log_listeners(listed) == (
+            listening.url,
+        ):  # an older build, which can remove all addresses only
             await console.run(console_commands.REMOVE_LOG_LISTENERS, timeout_s=CLEAN_COMMAND_S)
         await console.run_all(listening.undo, timeout_s=CLEAN_COMMAND_S)
 
@@ -352,7 +354,7 @@ def _console_address(server: GameServer) -> str:
 
 
 def opening_of(error: ConsoleError) -> Opening:
-    """Say why a console could not be opened."""
+    """Return why a console could not be opened."""
     if isinstance(error, ConsoleAuthError):
         return Opening.WRONG_PASSWORD
     if isinstance(error, ConsoleFaultError) or not isinstance(error, ConsoleLostError):
@@ -362,7 +364,7 @@ def opening_of(error: ConsoleError) -> Opening:
         return Opening.UNKNOWN_HOST
     if isinstance(cause, TimeoutError):
         return Opening.NO_ANSWER
-    # A host with several addresses has one error for all, without a number of its own.
+    # For a host with several addresses, asyncio raises one error for all of them, without an errno.
     if isinstance(cause, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
         return Opening.REFUSED
     if isinstance(cause, OSError) and not isinstance(cause, ConnectionError):

@@ -1,6 +1,6 @@
-"""Find the regions that do not start matches as they should: one line each, with how many matches are behind it.
+"""Find the regions that do not start matches as they should, and how many matches are affected.
 
-Every page shows these lines, so what they are made of is read at most every few seconds.
+Every page of the console shows these alerts, so they are cached for a few seconds.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from matchpod.service.regions.regions import RegionCondition, Regions, RegionVie
 from matchpod.storage.region_statistics import StartedMatch, newest_matches, waiting_matches
 
 KEPT_MS: Final = 2_000
-"""How long the lines are not read again: all pages of an organization share them."""
+"""How long alerts are cached. All pages of an organization share them."""
 RECENT_MS: Final = 60 * 60 * 1000
-"""How old a creation may be that says something about its region."""
+"""Maximum age of the failed matches that are considered."""
 NEWEST: Final = 20
-"""Creations of each region that are read."""
+"""Number of newest matches that are read per region."""
 SEVERAL_FAILURES: Final = 2
-"""From how many failed creations in a row on the cause is taken for that of the region."""
+"""Number of failed matches in a row from which the region is considered to be the cause."""
 MAX_KEPT: Final = 1_000
-"""Organizations whose lines are kept."""
+"""Maximum number of organizations whose alerts are cached."""
 
 
 class AlertKind(StrEnum):
-    """Why a region needs a look."""
+    """Why a region needs attention."""
 
     PENDING = "pending"
     """Matches wait for a free server."""
     FULL = "full"
     """All servers are in use, and no match has waited for long."""
     TRIES = "tries"
-    """Several matches wait for another server, because the first one did not start."""
+    """Several matches wait for another server, because their first server did not start."""
     FAILED = "failed"
-    """The last creations failed."""
+    """The newest matches got no running server."""
 
 
 class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason to look at a region instead of the same reason at each of its matches."""
+    """An alert about a region, shown once instead of at each of its matches."""
 
     region: str
     kind: AlertKind
     condition: RegionCondition | None = None
-    """That of the region; None if it is not one of this service."""
+    """The condition of the region; None if it is not a region of this service."""
     count: int
-    """The matches that it concerns."""
+    """Number of affected matches."""
     since_ms: int | None = None
-    """When the first of them was created, or the last one failed."""
+    """When the first affected match was created or, for FAILED, when the last one failed."""
 
     @property
     def is_urgent(self) -> bool:
-        """False if it is only worth knowing: no match waits."""
+        """False if the alert is for information only, because no match waits."""
         return self.kind is not AlertKind.FULL
 
 
 class RegionAlerts:
-    """The alerts of all organizations."""
+    """Reads the alerts of all organizations."""
 
     def __init__(self, *, db: Database, clock: Clock, regions: Regions, kept_ms: int = KEPT_MS) -> None:
         self._db = db
@@ -76,7 +76,7 @@ class RegionAlerts:
 
     @unavailable_on_outage
     async def read(self, org_id: str | None) -> tuple[RegionAlert, ...]:
-        """Return the alerts that concern matches of an organization, or of all; regions in their order."""
+        """Return the alerts for matches of an organization, or of all, in the order of the regions."""
         now_ms = self._clock.now_ms()
         kept = self._kept.get(org_id)
         if kept is not None and 0 <= now_ms - kept[0] < self._kept_ms:
@@ -86,7 +86,7 @@ class RegionAlerts:
         conditions = {view.code: view.condition for view in self._views[1]}
         found = [*await self._waiting(org_id, conditions, now_ms), *await self._failed(org_id, conditions, now_ms)]
         order = {code: number for number, code in enumerate(conditions)}
-        alerts = tuple(sorted(found, key=lambda one: (order.get(one.region, len(order)), one.region, one.kind)))
+        alerts = tuple(sorted(found, key=lambda alert: (order.get(alert.region, len(order)), alert.region, alert.kind)))
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         self._kept[org_id] = (now_ms, alerts)
@@ -95,15 +95,15 @@ class RegionAlerts:
     async def _waiting(
         self, org_id: str | None, conditions: dict[str, RegionCondition], now_ms: int
     ) -> list[RegionAlert]:
-        waiting = {one.region: one for one in await waiting_matches(self._db, org_id)}
+        waiting = {row.region: row for row in await waiting_matches(self._db, org_id)}
         found = []
         for code in dict.fromkeys((*conditions, *sorted(waiting))):
-            condition, one = conditions.get(code), waiting.get(code)
-            since_ms = None if one is None else one.pending_since_ms
-            if one is not None and since_ms is not None and now_ms - since_ms >= PENDING_MS:
+            condition, row = conditions.get(code), waiting.get(code)
+            since_ms = None if row is None else row.pending_since_ms
+            if row is not None and since_ms is not None and now_ms - since_ms >= PENDING_MS:
                 found.append(
                     RegionAlert(
-                        region=code, kind=AlertKind.PENDING, condition=condition, count=one.pending, since_ms=since_ms
+                        region=code, kind=AlertKind.PENDING, condition=condition, count=row.pending, since_ms=since_ms
                     )
                 )
             elif condition is RegionCondition.FULL:
@@ -112,18 +112,18 @@ class RegionAlerts:
                         region=code,
                         kind=AlertKind.FULL,
                         condition=condition,
-                        count=0 if one is None else one.pending,
+                        count=0 if row is None else row.pending,
                         since_ms=None,
                     )
                 )
-            if one is not None and one.retried >= SEVERAL_TRIES:
+            if row is not None and row.retried >= SEVERAL_TRIES:
                 found.append(
                     RegionAlert(
                         region=code,
                         kind=AlertKind.TRIES,
                         condition=condition,
-                        count=one.retried,
-                        since_ms=one.retried_since_ms,
+                        count=row.retried,
+                        since_ms=row.retried_since_ms,
                     )
                 )
         return found
@@ -134,8 +134,8 @@ class RegionAlerts:
         since_ms = now_ms - RECENT_MS
         since_id = new_server_id(since_ms, bytes(ID_RANDOM_BYTES))
         created: defaultdict[str, list[StartedMatch]] = defaultdict(list)
-        for one in await newest_matches(self._db, org_id, since_ms=since_ms, since_id=since_id, limit=NEWEST):
-            created[one.region].append(one)
+        for match in await newest_matches(self._db, org_id, since_ms=since_ms, since_id=since_id, limit=NEWEST):
+            created[match.region].append(match)
         failures = {code: last_failures(matches) for code, matches in created.items()}
         return [
             RegionAlert(
@@ -151,14 +151,14 @@ class RegionAlerts:
 
 
 def last_failures(matches: Sequence[StartedMatch]) -> list[StartedMatch]:
-    """Return the matches that got no server that works, the newest first, up to the newest that got one.
+    """Return the matches that ended without a running server since the last match that got one, newest first.
 
-    Those that still wait, and those that were canceled by hand before they had one, say nothing.
+    Matches that still wait, and matches that were canceled by hand before their server was running, are skipped.
     """
     failed = []
-    for one in sorted(matches, key=lambda match: -match.created_at_ms):
-        if one.running_at_ms is not None:
+    for match in sorted(matches, key=lambda match: -match.created_at_ms):
+        if match.running_at_ms is not None:
             break
-        if one.ended_at_ms is not None and one.reason not in BY_HAND:
-            failed.append(one)
+        if match.ended_at_ms is not None and match.reason not in BY_HAND:
+            failed.append(match)
     return failed

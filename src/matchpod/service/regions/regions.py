@@ -24,7 +24,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
 
     `pending_ms`: how long a match waits for a server there; None for the default of the service. `demos`: None if the
-    service cannot store any.
+    service cannot store demos.
     """
 
     code: str
@@ -43,7 +43,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
-"""What callers see while a fleet has a fault; the fault itself may contain names of machines."""
+"""The text for callers while a fleet has a fault. The fault itself may contain names of machines."""
 
 
 class RegionCondition(StrEnum):
@@ -52,9 +52,9 @@ class RegionCondition(StrEnum):
     ON = "on"
     FULL = "full"
     UNAVAILABLE = "not available"
-    """Its game servers cannot be used at present: new matches wait."""
+    """Its game servers cannot be used at present, so new matches wait."""
     OFF = "switched off"
-    """By an operator: new matches are rejected."""
+    """An operator has switched it off, so new matches are rejected."""
 
 
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -66,8 +66,8 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_active: Annotated[
         bool,
         Meta(
-            description="Whether new matches get servers there: not if an operator has switched it off, so that they"
-            " are rejected, and not while its servers cannot be used, so that they wait as `pending`."
+            description="Whether new matches get servers there. False if an operator has switched the region off (new"
+            " matches are rejected), and while its servers cannot be used (new matches wait as `pending`)."
         ),
     ]
     ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
@@ -86,14 +86,14 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str | None,
         Meta(
             description="Why new matches wait, or what is observed of servers that give no sign of life, as text for"
-            " people; null if there is nothing."
+            " people; otherwise null."
         ),
     ]
     simulated: Annotated[
         bool | UnsetType,
         Meta(
-            description="Whether this is a sandbox, so that its games are simulated or faster than real time; left out "
-            "if not."
+            description="Whether this is a sandbox, whose games are simulated or faster than real time; left out if "
+            "not."
         ),
     ] = UNSET
 
@@ -107,7 +107,7 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RegionState(msgspec.Struct, frozen=True, kw_only=True):
-    """A region as the console shows it: with why it accepts no matches, if it does not."""
+    """A region as the console shows it, with the reasons why it accepts no matches."""
 
     view: RegionView
     is_sandbox: bool
@@ -116,11 +116,11 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None
     """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
     withheld: int = 0
-    """Running servers without a match in this database, which only an operator releases."""
+    """Number of running servers without a match in this database, which only an operator can release."""
     resting: tuple[str, ...] = ()
     """A sentence about each server that gets no match for a while."""
     has_pods: bool = False
-    """True if its servers are pods, of which a check must take one."""
+    """True if its servers are pods, so that a check has to allocate one."""
 
 
 class Regions:
@@ -197,9 +197,9 @@ class Regions:
         return list(zip(regions, counted, strict=True))
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
-        """The rules of each region, for validation. Only the requested region is looked up; others count as active.
+        """Return the rules of each region, for validation. Only the requested region is looked up; others are active.
 
-        A fault of the fleet does not count: it heals, perhaps before another replica notices it, and the match waits.
+        Faults of a fleet are ignored, because they are temporary, and a match waits until its fleet can be used again.
         """
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
@@ -228,7 +228,7 @@ async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[Rest
 
 
 def rest_sentence(resting: RestingSlot) -> str:
-    """Tell operators that a server gets no match for a while, and why."""
+    """Return a sentence for operators that says until when a server gets no match, and why."""
     return (
         f"The server {resting.slot} gets no other match until {iso_time(resting.until_ms)}: it sent invalid data or too"
         f" much data over its console in {resting.server_id}."

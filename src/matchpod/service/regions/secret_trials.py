@@ -1,4 +1,4 @@
-"""Count for all processes how many servers of a region rejected the secret of its fleet."""
+"""Count, for all processes together, how many servers of a region have rejected the secret of its fleet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.storage import secret_trials
 
 
 class StoredTrials:
-    """The trials of one region, in the database."""
+    """The attempts to use a fleet's secret on servers of one region, stored in the database for all processes."""
 
     def __init__(self, db: Database, clock: Clock, region: str, *, new_id: Callable[[], str]) -> None:
         self._db = db

@@ -1,6 +1,7 @@
 """Track silent servers, to warn people, and so that a stalled host is not mistaken for many dead servers.
 
-The liveness probes report those of this process here, and its heartbeat exchanges them with other processes.
+The liveness probes report the silent servers of this process here, and its heartbeat exchanges them with other
+processes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class SilentServers:
     def report(self, server_id: str, silence: server_loss.Silence) -> int:
         """Record a silent server; return how many have fallen silent together, including this one.
 
-        The number never falls during a silence: of a host that recovers, the last server must not be lost because the
-        others are back.
+        The number never decreases during a silence. When a host recovers, its last silent server must not be considered
+        lost because the others are back.
         """
         self._silences[server_id] = silence
         together = server_loss.find_together(silence, {**self._remote, **self._silences}, self.limits)
@@ -35,7 +36,7 @@ class SilentServers:
         return self._together[server_id]
 
     def shared(self, now_ms: int) -> dict[str, server_loss.Silence]:
-        """Return what other processes should know; times are relative to `now_ms`."""
+        """Return the silent servers to report to other processes; times are relative to `now_ms`."""
         return {
             key: silence.shifted(-now_ms) for key, silence in server_loss.newest_of_each_region(self._silences).items()
         }
@@ -45,7 +46,7 @@ class SilentServers:
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
-                if self._together[server_id] == 1:  # a number above 1 is only shown: the next report updates it
+                if self._together[server_id] == 1:  # a number above 1 is only displayed, and the next report updates it
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:
@@ -58,7 +59,7 @@ class SilentServers:
         self._together.pop(server_id, None)
 
     def since_ms(self, server_id: str) -> int | None:
-        """Since when a server is silent, regardless of which process probes it; None if it is not, or loads a map."""
+        """Since when a server is silent, for servers of all processes; None if it is not silent, or loads a map."""
         found = self._silences.get(server_id) or self._remote.get(server_id)
         return None if found is None or found.is_loading else found.since_ms
 
@@ -67,7 +68,7 @@ class SilentServers:
         return sum(silence.region == region and not silence.is_loading for silence in self._silences.values())
 
     def notice(self, region: str) -> str | None:
-        """What is observed of the silent servers of a region, in a sentence; None if there are none."""
+        """Return a sentence about the silent servers of a region; None if there are none."""
         every = {**self._remote, **self._silences}
         found = {key: silence for key, silence in every.items() if silence.region == region and not silence.is_loading}
         is_together = any(

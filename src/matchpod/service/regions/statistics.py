@@ -23,9 +23,9 @@ class RegionDay(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     created: int = 0
     bring_up_p50_ms: int | None = None
-    """Half of the servers were ready within this time after the creation of their match; None if none was ready.
+    """Median time from the creation of a match until its server was running; None if no server was.
 
-    As in p95, of the newest 1,000 matches. It includes the time in which a match waited for a free server.
+    Like p95, it is of the newest 1,000 matches, and includes the time for which a match waited for a free server.
     """
     bring_up_p95_ms: int | None = None
     failures: int = 0
@@ -42,7 +42,10 @@ class RegionStatistics:
 
     @unavailable_on_outage
     async def last_day(self, org_id: str | None) -> list[RegionDay]:
-        """The regions in the order of the settings, for an organization or all; then removed ones with matches."""
+        """Return all regions in the order of the settings, then removed regions that had matches.
+
+        Only matches of the organization count; with None, the matches of all organizations.
+        """
         since_ms = self._clock.now_ms() - DAY_MS
         since_id = new_server_id(since_ms, bytes(ID_RANDOM_BYTES))
         found: dict[str, list[StartedMatch]] = {region.code: [] for region in self._regions.all()}
@@ -52,7 +55,7 @@ class RegionStatistics:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """The smallest value that at least this share of all values does not exceed; None without values."""
+    """Return the smallest value that at least `percent` of all values do not exceed; None without values."""
     ordered = sorted(values)
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None
 

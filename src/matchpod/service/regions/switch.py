@@ -1,4 +1,4 @@
-"""Activate and deactivate regions and confirm sweeps, on behalf of operators. A running service follows."""
+"""Activate and deactivate regions and confirm sweeps, on behalf of operators. Running processes apply the change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.storage import region_flags, withheld_servers
 from matchpod.storage.withheld_servers import WithheldServer
 
 MAX_NAMED: Final = 20
-"""Servers that the record of a sweep names; usually there are a few."""
+"""Maximum number of servers that the audit entry of a sweep names. Usually there are a few."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class RegionSwitch:
         return (await withheld_servers.withheld_servers(self._db)).get(code, [])
 
     async def confirm_sweep(self, code: str, *, actor: str) -> list[WithheldServer] | None:
-        """Let the next sweep release the servers that are withheld now, and return them; None as above."""
+        """Let the next sweep release the servers that are withheld now, and return them; None for an unknown region."""
         found = await self.withheld(code)
         if found:
             more = f" and {len(found) - MAX_NAMED} others" if len(found) > MAX_NAMED else ""

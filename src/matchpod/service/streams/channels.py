@@ -2,8 +2,8 @@
 
 A channel exists while it has readers. Items are published by the writer and polled from the database, so they may
 arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
-not in the ring reads the database, which has all of them, unless it failed over to a standby that lacks the last ones.
-Then their numbers are used again: the channel and its readers go back to the last item that is still stored.
+not in the ring reads the database. The database has all items, unless it failed over to a standby without the last
+ones. The numbers of lost items are used again, so the channel and its readers rewind to the last item that is stored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Final, Protocol
 import msgspec
 
 PAGE: Final = 200
-"""Maximum items read or sent at once, about 60 KB: held besides the buffer of the connection if the client does not
-read."""
+"""Maximum number of items read or sent at once, about 60 KB. They are held in addition to the buffer of a connection
+whose client does not read."""
 
 RING: Final = 64
-"""Minimum number of items in a full ring: half a minute of play, for readers that are slightly behind. The maximum is
+"""Minimum number of items in a full ring, enough for readers that are half a minute of play behind. The maximum is
 twice that, about 100 KB per map."""
 
 DEFAULT_TYPE: Final = b"message"
@@ -85,7 +85,7 @@ class Subscriber(Protocol):
         """Called when there are new items; must not block."""
 
     def rewind(self, channel: Channel, seq: int) -> None:
-        """Called when the items after this number are lost: go back to it."""
+        """Called when the items after this number are lost; the subscriber must go back to this number."""
 
 
 class Channel:
@@ -104,7 +104,7 @@ class Channel:
         self._reading = asyncio.Lock()
 
     def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
-        """Append stored items; known ones are ignored."""
+        """Append stored items; known items are ignored."""
         start = max(first_seq, self.newest + 1)
         fresh = lines[start - first_seq :]
         if not fresh:
@@ -128,8 +128,8 @@ class Channel:
     async def read_on(self, read_after: ReadAfter) -> None:
         """Append the stored items that are not known yet.
 
-        The newest known one is read too: if it is not the same, the last ones were lost, and the channel goes back to
-        the last item that is the same. For that, the ring is filled with stored items.
+        The newest known item is read too. If the stored item differs, the last items were lost, and the channel rewinds
+        to the last item that is the same. To find it, the ring is filled with stored items.
         """
         async with self._reading:
             back = 1 if len(self._ring) >= min(self.newest, RING) else RING
@@ -152,8 +152,8 @@ class Channel:
                 back = 1
 
     def _last_same(self, start: int, newest: int, stored: Sequence[tuple[int, bytes]]) -> int:
-        """The last number after `start`, up to `newest`, to which the stored items agree with the ring."""
-        # If the first ones are missing, they were deleted after their retention.
+        """Return the number of the last item, between `start` and `newest`, that is the same in the ring and stored."""
+        # If the first items are missing, they were deleted after their retention.
         last = stored[0][0] - 1 if stored and stored[0][0] <= newest else start
         for seq, line in stored:
             known = self.after(seq - 1, 1)
@@ -177,13 +177,13 @@ class Channel:
             self._ring[:0] = before
 
     def complete(self) -> None:
-        """End the channel: the map is over, and `newest` was compared with the database after that."""
+        """End the channel, once the map is over and `newest` was compared with the database after its end."""
         if not self.is_complete:
             self.is_complete = True
             self._wake()
 
     def after(self, seq: int, limit: int) -> Sequence[StreamItem] | None:
-        """At most `limit` items after this number; None if the first of them is not in the ring."""
+        """Return at most `limit` items after this number; None if the first of them is not in the ring."""
         begin = seq + 1 - (self.newest + 1 - len(self._ring))
         return None if begin < 0 else self._ring[begin : begin + limit]
 

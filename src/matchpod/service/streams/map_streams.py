@@ -142,7 +142,7 @@ class Streams:
         fair_turns: FairTurns | None = None,
         pace: readers.PollPace = readers.DEFAULT_PACE,
     ) -> None:
-        """Reading what a reader has missed takes `fair_turns`, with requests and others."""
+        """Reads of items that a reader has missed take `fair_turns`, which requests use too."""
         self.pace = pace
         self.fair_turns = fair_turns or FairTurns()
         self._db = db
@@ -152,7 +152,7 @@ class Streams:
         self.organizations = OrganizationStreams(
             db=db, readers=self._readers, metrics=metrics, fair_turns=self.fair_turns, pace=pace
         )
-        """The streams of organizations; limits apply to both kinds together."""
+        """The streams of organizations. The limits apply to the readers of maps and organizations together."""
         self._channels: dict[str, MapChannel] = {}
         self._pollers: dict[str, _Poller] = {}
 
@@ -168,7 +168,7 @@ class Streams:
             channel.append(first_seq, lines)
 
     async def compare(self, map_id: str) -> None:
-        """Compare the streams of a map with what is stored: its match was loaded, perhaps without its last items."""
+        """Compare the channel of a map with the database: its match may have been loaded without the last items."""
         channel = self._channels.get(map_id)
         if channel is not None and channel.is_current:
             await channel.read_on(_read_after(self._db, map_id))
@@ -180,7 +180,7 @@ class Streams:
             poller.finish()
 
     def close(self) -> None:
-        """Close all readers and accept no new ones: the process is stopping."""
+        """Close all readers and accept no new ones, because the process is stopping."""
         self._readers.close()
 
     # --- for readers ----------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Streams:
     async def _compare(self, rows: Sequence[MapRow], positions: Sequence[_Position]) -> None:
         """Compare the channels of these maps, unless they are up to date, and the positions with the database.
 
-        A position above the last item is set back to it: that item was lost, and the next one gets its number.
+        A position after the last stored item is set back to that item. The numbers of lost items are used again.
         """
         unknown = [position for position in positions if not position.channel.is_current]
         if unknown:
@@ -249,7 +249,7 @@ class Streams:
             ):
                 await channel.read_on(_read_after(self._db, channel.map_id))
                 position.seq = min(position.seq, channel.newest)
-            if row.is_final:  # before the database was read, so nothing is missing
+            if row.is_final:  # it was final before the database was read, so nothing is missing
                 channel.complete()
 
 
@@ -258,7 +258,7 @@ def _read_after(db: Database, map_id: str) -> ReadAfter:
 
 
 class _Poller:
-    """Polls the database for one channel: for items that were not published, and whether the map is over."""
+    """Polls the database for one channel, to find items that were not published and whether the map is over."""
 
     def __init__(
         self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics, pace: readers.PollPace
@@ -275,12 +275,12 @@ class _Poller:
         self._task = asyncio.create_task(self._run(), name=f"stream of map {channel.map_id}")
 
     def finish(self) -> None:
-        """Poll now: the map is over."""
+        """Poll now, because the map is over."""
         self._is_over = True
         self._woken.set()
 
     def stop(self) -> None:
-        """Stop polling: there are no readers."""
+        """Stop polling, because there are no readers."""
         self._task.cancel()
 
     async def _run(self) -> None:

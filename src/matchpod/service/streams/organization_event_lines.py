@@ -104,14 +104,14 @@ def action_changed(
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
-    """The event of an ended match; `kind` as in its callback."""
+    """The event of an ended match; `kind` is the event type of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
     forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
     return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
 
 
 def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
-    """The event of a ruling, or of its withdrawal if it is None."""
+    """The event of a ruling, or of a withdrawal if `ruling` is None."""
     return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 
@@ -138,18 +138,18 @@ def demo_available(row: ServerSummary, demo: bytes, *, map_id: str, map_number: 
 
 
 def gap(first_id: int, last_id: int) -> bytes:
-    """The event in place of deleted ones."""
+    """The event that replaces deleted events."""
     return _encode(GapEvent(first_id=first_id, last_id=last_id))
 
 
 def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
     """The events for timeline items that are not stored yet; `stored` has the last stored number by map id.
 
-    The match may be further than its items, which are stored in batches.
+    The match may be ahead of these items, which are stored in batches.
     """
     found: list[bytes] = []
     for item in items:
-        if not isinstance(item.item, _ITEMS):  # most are kills
+        if not isinstance(item.item, _ITEMS):  # such as a kill; most items are kills
             continue
         event = _map_event(row, match, item)
         if event is not None and item.item.seq > stored.get(event.map_id, 0):

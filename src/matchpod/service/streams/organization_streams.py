@@ -1,8 +1,9 @@
 """Stream the events of an organization's matches to readers: in order, each event once.
 
 The position of a reader is the number of the last event it got. The events of an organization are stored in the order
-of their numbers, so a process reads those after the newest one it knows, once for all its readers: every second if
-another process may write, otherwise right after a write. A reader that is further behind reads the database itself.
+of their numbers, so a process polls for events after the newest it knows, once for all its readers. It polls every
+second if another process may write, otherwise right after a write. A reader that is further behind reads the database
+itself.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000
-"""Minimum number of events in a full ring: about a minute of a thousand matches. The maximum is twice that, about 1 MB
-per organization with readers."""
+"""Minimum number of events in a full ring, about those of a thousand matches in a minute. The maximum is twice that,
+about 1 MB per organization with readers."""
 
 _log = logging.getLogger(__name__)
 
 
 class OrganizationReader(StreamReader):
-    """A reader of an organization's events. It is never over."""
+    """A reader of an organization's events, which never end."""
 
     def __init__(self, streams: OrganizationStreams, db: Database, channel: Channel, org_id: str) -> None:
         super().__init__(org_id)
@@ -42,13 +43,13 @@ class OrganizationReader(StreamReader):
         channel.subscribers.add(self)
 
     def begin(self, newest: int, after: int | None) -> None:
-        """Set the position. Without a known one, begin after the newest event, and send its number first."""
+        """Set the position. Without a known number, begin after the newest event, and first send its number."""
         self._seq = newest if after is None else min(after, newest)
         if after is None or after > newest:
             self._opening = StreamItem(newest, organization_event_lines.POSITION).frame()
 
     def rewind(self, _: Channel, seq: int) -> None:
-        """Go back to this number, and send it first: what came after it was lost."""
+        """Go back to this number, and send it first. The events after it were lost."""
         if self._seq > seq:
             self._seq = seq
             self._opening = StreamItem(seq, organization_event_lines.POSITION).frame()
@@ -113,12 +114,12 @@ class OrganizationStreams:
         self._poller: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Read new events soon: this process has stored some. Not needed for correctness."""
+        """Read new events soon, because this process has stored some. Not needed for correctness."""
         self._woken.set()
 
     @unavailable_on_outage
     async def open(self, org_id: str, after: int | None) -> OrganizationReader:
-        """A reader of the events after this number; of new ones if there is no number, or no such event."""
+        """Return a reader of the events after this number; without a known number, of new events only."""
         self._readers.check(org_id)
         channel = self._channels.setdefault(org_id, Channel(EVENT_RING))
         reader = OrganizationReader(self, self._db, channel, org_id)

@@ -1,7 +1,7 @@
 """Let readers of streams wait for new items, and limit how many are open per process and per organization.
 
-A new item may be for a thousand readers, and each takes some 40 µs of the event loop. So a few are woken per iteration
-of the loop, in turns of the organizations, and what does not wait for them goes on in between.
+A new item may be for a thousand readers, each of which takes about 40 µs of the event loop. Therefore only a few are
+woken per iteration of the loop, organizations in turn, so that other work continues in between.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ import msgspec
 from matchpod.core.errors import RateLimitError, UnavailableError
 
 MAX_READERS: Final = 10_000
-"""Maximum readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
+"""Maximum number of readers per process. Each has a connection and a few kilobytes, and a process may open 65,536
+files."""
 FULL_RETRY_S: Final = 5
 """Retry-After of the error for too many readers."""
 WOKEN_AT_ONCE: Final = 16
-"""Readers that are woken per iteration of the event loop: less than a millisecond."""
+"""Maximum number of readers woken per iteration of the event loop, which takes less than a millisecond."""
 
 
 class PollPace(msgspec.Struct, frozen=True, kw_only=True):
-    """When the database is read for streams; times in seconds."""
+    """How often the database is read for streams; times in seconds."""
 
     poll_s: float = 1.0
-    """Pause between two polls of a shared database: how late a reader gets what another process stored."""
+    """Pause between two polls of a shared database, and so the maximum delay of items of another process."""
     check_polls: int = 5
-    """A database that is not shared is polled less often by this factor: a safeguard, as this process knows when it
-    writes. On a shared one, every fifth poll of a map checks whether it is over, and reads its items even if this
-    process records them."""
+    """Factor by which a database that is not shared is polled less often. There, polls are only a safeguard, because
+    this process knows when it writes. With a shared database, one of this many polls checks whether the map is over,
+    and reads its items even if this process records them."""
     gather_s: float = 0.1
     """Pause between a write of this process and the read that follows for an organization, so that it reads several
     events at once."""
@@ -59,7 +60,7 @@ class StreamReader:
         self._timer: asyncio.TimerHandle | None = None
         self._when_closed: Callable[[], None] | None = None
         self.readers: OpenReaders | None = None
-        """The channels that it was added to."""
+        """The open readers that this reader was added to."""
 
     def wake(self) -> None:
         """Check for new items soon."""
@@ -71,12 +72,12 @@ class StreamReader:
             self.readers.wake(self)
 
     def resume(self) -> None:
-        """Check for new items now, if it waits for them."""
+        """Check for new items now, if this reader waits for them."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """End the stream: there are no further frames. Closing twice has no effect."""
+        """End the stream, which returns no further frames. Closing twice has no effect."""
         if not self.is_closed:
             self.is_closed = True
             self._leave()
@@ -126,7 +127,7 @@ class OpenReaders:
         self._woken: OrderedDict[str, OrderedDict[StreamReader, None]] = OrderedDict()
         """Readers to wake, by organization; the organization whose turn is next comes first."""
         self._left = WOKEN_AT_ONCE
-        """How many may still be woken in this iteration of the event loop."""
+        """Number of readers that may still be woken in this iteration of the event loop."""
         self._is_planned = False
         self._is_closed = False
 
@@ -156,7 +157,7 @@ class OpenReaders:
         self._of_org[reader.org_id] -= 1
 
     def wake(self, reader: StreamReader) -> None:
-        """Wake a reader now, or after others if there are many."""
+        """Wake a reader now, or after other readers if there are many."""
         if self._left and not self._woken:
             self._left -= 1
             reader.resume()

@@ -1,6 +1,6 @@
-"""Record which request or match a task works for, so that each of its log lines has the ids.
+"""Record which request or match a task works for, so that each of its log lines has the request and trace ids.
 
-Other tasks that it starts do not inherit them: some of these live longer, and work for others too.
+Tasks that it starts do not inherit the ids, because some of these tasks live longer and work for other requests too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.core.trace_context import read_traceparent
 
 
 class _Work(msgspec.Struct, frozen=True):
-    """What a task works for; `traceparent` is the header of a caller, which may be invalid."""
+    """The ids of a task's work; `traceparent` is the header of a caller, which may be invalid."""
 
     task: weakref.ref[asyncio.Task[object]]
     request_id: str | None
@@ -28,7 +28,7 @@ _WORK: Final[ContextVar[_Work | None]] = ContextVar("work", default=None)
 
 
 def begin_work(*, request_id: str | None = None, traceparent: str | None = None) -> None:
-    """Note what the current task works for from now on."""
+    """Record which request or match the current task works for from now on."""
     task = asyncio.current_task()
     if task is not None:
         _WORK.set(_Work(weakref.ref(task), request_id, traceparent))

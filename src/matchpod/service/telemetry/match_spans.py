@@ -1,7 +1,7 @@
-"""Describe the life of a match as spans of OpenTelemetry: its creation, start, play and callbacks.
+"""Export the life of a match as OpenTelemetry spans: its creation, start, play and callbacks.
 
-All are parts of the span `match`, which belongs to the trace of the caller, or to one of its own. Their ids follow from
-the id of the match, so any process can add the next one.
+All of them are children of the span `match`, which belongs to the trace of the caller, or to a trace of its own. Span
+ids are derived from the id of the match, so any process can add the next span.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ Export = Callable[[Span], None]
 
 
 class MatchSpans:
-    """Passes spans of matches on; without `export`, there are none."""
+    """Exports the spans of matches; without `export`, it exports none."""
 
     def __init__(self, export: Export | None = None, close: Callable[[], None] = lambda: None) -> None:
-        """`close` sends what is left, and may take a moment."""
+        """`close` exports the remaining spans, and may take a moment."""
         self._export = export
         self.close = close
 
     def created(self, row: ServerRow, end_ms: int) -> None:
-        """Add the creation of a match, which is stored now."""
+        """Add the creation of a match; call this when it was stored."""
         self._add(row, "match create", row.created_at_ms, end_ms, kind=SpanKind.SERVER)
 
     def running(self, row: ServerRow) -> None:
-        """Add the start of a server, which is running now."""
+        """Add the start of a server; call this when it is running."""
         if row.running_at_ms is not None:
             self._add(row, "match start", row.created_at_ms, row.running_at_ms)
 
     def ended(self, row: ServerRow) -> None:
-        """Add the play of a match and the match as a whole, whose server is released now."""
+        """Add the play of a match and the match as a whole; call this when its server was released."""
         if self._export is None or row.ended_at_ms is None:
             return
         failed = None if row.failure is None else row.failure.value
@@ -62,14 +62,14 @@ class MatchSpans:
             )
 
     def context_of(self, row: ServerRow) -> TraceContext | None:
-        """Return the trace of a match: without spans of our own, only that of its caller."""
+        """Return the trace context of a match; if no spans are exported, that of its caller."""
         caller = context_in(row.settings)
         return caller if self._export is None else match_context(row.id, caller)
 
     def callback_context(self, row: CallbackRow, settings: bytes) -> TraceContext | None:
-        """Return what an attempt to deliver a callback tells its receiver, given the settings of the match.
+        """Return the trace context that a delivery attempt of a callback sends, given the settings of the match.
 
-        Without spans of our own, it is what the caller sent.
+        If no spans are exported, it is the context that the caller sent.
         """
         caller = context_in(settings)
         if self._export is None:
@@ -79,7 +79,7 @@ class MatchSpans:
         return TraceContext(context.trace_id, span_id, is_sampled=context.is_sampled)
 
     def called_back(self, row: CallbackRow, context: TraceContext | None, delivery: Delivery, began_ms: int) -> None:
-        """Add an attempt to deliver a callback, which was sent with this context."""
+        """Add a delivery attempt of a callback, which was sent with this context."""
         if self._export is None or context is None or not context.is_sampled:
             return
         attributes: dict[str, str | int] = {
@@ -136,7 +136,7 @@ class MatchSpans:
 
 
 NO_SPANS = MatchSpans()
-"""Adds none."""
+"""Exports no spans."""
 
 
 def _about(row: ServerRow) -> dict[str, str | int]:

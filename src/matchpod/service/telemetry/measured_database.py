@@ -19,17 +19,17 @@ class CallOutcome(StrEnum):
 
     OK = "ok"
     REJECTED = "rejected"
-    """It would change nothing, or duplicate a row: the usual result for the second of two processes."""
+    """The call would change nothing, or duplicate a row. This is usual for the second of two processes."""
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
 
 
 class MeasuredDatabase:
-    """A database whose calls are counted. A call that is cancelled is not."""
+    """A database whose calls are counted. Cancelled calls are not counted."""
 
     def __init__(self, db: ports.Database, metrics: DatabaseMetrics) -> None:
         self.source = db
-        """The database itself."""
+        """The database that is measured."""
         self._calls, self._seconds = metrics.calls, metrics.seconds
         self._calls.preset((READ, WRITE), CallOutcome)
         self._seconds.preset((READ, WRITE))

@@ -1,7 +1,7 @@
 """Define all metrics of the service.
 
-Series whose label values are known exist at 0 from the start. A series with the label `scope` is about what all
-replicas share, the database or a fleet, and is the same in each of them; all others are of one process.
+Series whose label values are known exist at 0 from the start. A series with the label `scope` is about the database or
+a fleet, which all replicas share, and has the same value in each replica. All other series are of one process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
     *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams", "search"),
 )
-"""Where unexpected errors are counted."""
+"""The background loops whose unexpected errors are counted."""
 
 
 class Metrics:
@@ -75,7 +75,9 @@ class Metrics:
         self.matches_ended = metrics.counter(
             "matchpod_matches_ended_total", "Matches ended, by outcome.", ("region", "outcome")
         )
-        self.maps_incomplete = metrics.counter("matchpod_maps_incomplete_total", "Maps with lost log.", ("region",))
+        self.maps_incomplete = metrics.counter(
+            "matchpod_maps_incomplete_total", "Maps with lost log lines.", ("region",)
+        )
         self.servers = metrics.gauge(
             "matchpod_servers",
             "Servers that are not released, by region and status.",
@@ -136,7 +138,7 @@ class Metrics:
 
     def _add_webhook_metrics(self, metrics: Registry) -> None:
         self.webhook_attempts = metrics.counter(
-            "matchpod_webhook_attempts_total", "Attempts to deliver what webhooks send, by outcome.", ("outcome",)
+            "matchpod_webhook_attempts_total", "Webhook delivery attempts, by outcome.", ("outcome",)
         )
         self.webhook_delay_s = metrics.histogram(
             "matchpod_webhook_delay_seconds",
@@ -237,7 +239,7 @@ class DatabaseMetrics:
 
 
 class DemoMetrics:
-    """The metrics of demos. Uploads are those of this process, which its upload process reports."""
+    """The metrics of demos. The upload process of this process reports the uploads."""
 
     def __init__(self, metrics: Registry) -> None:
         self.uploads = metrics.counter(
@@ -337,7 +339,8 @@ class ConnectionMetrics:
 
 
 MAX_ROUTE_SERIES: Final = 1024
-"""Series of a metric that has routes: some 80 routes with a few statuses each. Unknown routes share one."""
+"""Maximum number of series of a metric with routes: some 80 routes with a few statuses each. Unknown routes share one
+series."""
 
 
 class HttpMetrics:

@@ -18,17 +18,17 @@ from typing import TypeVar
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_SERIES = 256
-"""Series that a metric usually may have: ample for regions times states; a label that grows with traffic must not fill
-memory."""
+"""Default maximum number of series per metric, ample for regions times states. A label that grows with traffic must not
+fill the memory."""
 
 OTHER = "other"
 """The label value for everything beyond MAX_SERIES."""
 
 DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds, from a fast response to the timeout of a callback."""
+"""Bucket bounds in seconds, from a fast response to the timeout of a callback."""
 
 RENDER_S = 1.0
-"""How long rendered metrics are served: rendering takes milliseconds, and they are scraped every few seconds."""
+"""How long rendered metrics are cached. Rendering takes milliseconds, and they are scraped every few seconds."""
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -37,7 +37,7 @@ Labels = tuple[str, ...]
 
 
 class _Metric:
-    """Common part of all metrics: name, help text, label names."""
+    """Base class of all metrics: name, help text, label names."""
 
     kind = ""
 
@@ -61,7 +61,7 @@ class _Metric:
         return (*self.fixed, *self.labels)
 
     def preset(self, *values: Iterable[str]) -> None:
-        """Create the series of all combinations of label values: a rate needs the initial zero.
+        """Create the series of all combinations of label values, because a rate needs the initial zero.
 
         Each argument has the known values of one label, in order.
         """
@@ -100,7 +100,7 @@ class _Metric:
 
     def _label_text(self, values: Labels) -> str:
         if len(self._label_texts) >= 2 * self.max_series:
-            self._label_texts.clear()  # of series that were replaced
+            self._label_texts.clear()  # most are of series that were replaced
         named = (*self.fixed.items(), *zip(self.labels, values, strict=True))
         return ",".join(f'{name}="{_escape(value, quoted=True)}"' for name, value in named)
 
