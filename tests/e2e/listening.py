@@ -1,11 +1,11 @@
-"""A listening HTTP server on loopback, for tests of connections."""
+"""A listening HTTP server on loopback and its clients, for tests of connections."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_LIMITS, DEFAULT_PATIENCE, HttpServer, bind, port_of
 from matchpod.service.telemetry.metrics import ConnectionMetrics
@@ -26,13 +26,57 @@ class _Relocated(socket.socket):
         return client, (self.host, port)
 
 
+class Client:
+    """A connection to a server, and the last response that it has read."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.head = b""
+        self.body = b""
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def status(self) -> int:
+        """Read a response."""
+        self.head = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(self.head.lower().partition(b"content-length: ")[2].split()[0])
+        self.body = await self._reader.readexactly(length)
+        return int(self.head.split()[1])
+
+    async def rest(self) -> bytes:
+        """Read until the connection is closed."""
+        with suppress(ConnectionError):
+            return await self._reader.read()
+        return b""
+
+    @property
+    def is_closing(self) -> bool:
+        return self._writer.transport.is_closing()
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
 class Listening:
-    """A server that accepts connections on `port`."""
+    """A server that accepts connections on `port`; those of its clients are closed with it."""
 
     def __init__(self, connections: Connections, port: int, metrics: Registry) -> None:
         self.connections = connections
         self.port = port
         self.metrics = metrics
+        self._clients: list[Client] = []
+
+    async def connect(self, data: bytes = b"") -> Client:
+        """Open a connection, and send this."""
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self._clients.append(client)
+        client.send(data)
+        return client
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.close()
 
     async def until_idle(self) -> None:
         """Wait until no connection or request is left."""
@@ -64,8 +108,10 @@ async def listening(
         port = port_of(bound)
         serving = asyncio.create_task(server.serve(bound))
         await ready.wait()
+        opened = Listening(server.connections, port, metrics)
         try:
-            yield Listening(server.connections, port, metrics)
+            yield opened
         finally:
+            opened.close_clients()
             server.stop()
             await serving

@@ -16,7 +16,7 @@ from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_PATIENCE
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.connections import Patience
-from tests.e2e.listening import Listening, listening
+from tests.e2e.listening import Client, Listening, listening
 from tests.open_files import no_more_files
 from tests.waiting import until
 
@@ -30,72 +30,36 @@ Scenario = Callable[["Server"], Awaitable[None]]
 Run = Callable[..., None]
 
 
-class Client:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    def send(self, path: str, *, forwarded_for: str | None = None) -> None:
-        header = "" if forwarded_for is None else f"X-Forwarded-For: {forwarded_for}\r\n"
-        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
-
-    def send_part(self) -> None:
-        self._writer.write(b"GET / HT")
-
-    async def status(self) -> int:
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        self.head = head.decode()
-        length = int(self.head.partition("content-length: ")[2].split()[0])
-        self.body = await self._reader.readexactly(length)
-        return int(head.split()[1])
-
-    async def is_closed(self) -> bool:
-        """Wait for the end of the connection; True if nothing else was received."""
-        try:
-            return await self._reader.read() == b""
-        except ConnectionError:
-            return True
-
-    def close(self) -> None:
-        self._writer.transport.abort()
+def request(path: str, forwarded_for: str | None = None) -> bytes:
+    header = "" if forwarded_for is None else f"X-Forwarded-For: {forwarded_for}\r\n"
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode()
 
 
 class Server:
-    """The listening server, its clients, and the requests that it holds back."""
+    """The listening server, and the requests that it holds back."""
 
     def __init__(self, server: Listening, release: asyncio.Event, held: list[str]) -> None:
         self._server = server
         self.port = server.port
         self.connections = server.connections
+        self.connect = server.connect
         self.release = release
         self._held = held
-        self._clients: list[Client] = []
-
-    async def connect(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
-        self._clients.append(client)
-        return client
 
     async def get(self, path: str, *, forwarded_for: str | None = None) -> tuple[int, Client]:
-        client = await self.connect()
-        client.send(path, forwarded_for=forwarded_for)
+        client = await self.connect(request(path, forwarded_for))
         return await client.status(), client
 
-    async def hold(self, count: int, path: str = "/hold", *, forwarded_for: str | None = None) -> list[Client]:
+    async def hold(self, count: int, path: str = "/hold", *, forwarded_for: str | None = None) -> None:
         """Open connections, each with a request in progress."""
         before, clients = len(self._held), [await self.connect() for _ in range(count)]
         for client in clients:
-            client.send(path, forwarded_for=forwarded_for)
+            client.send(request(path, forwarded_for))
         await until(lambda: len(self._held) == before + count)
-        return clients
 
     def metric(self, name: str) -> float:
         lines = dict(line.rsplit(" ", 1) for line in self._server.metrics.text().splitlines() if line[0] != "#")
         return float(lines.get(name, 0))
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
 
 
 def run_on(
@@ -119,12 +83,10 @@ def run_on(
 
         opened = listening(app, limits, host=host, patience=patience, accept_pause_s=accept_pause_s)
         async with asyncio.timeout(TIMEOUT_S), opened as listener:
-            server = Server(listener, release, held)
             try:
-                await scenario(server)
+                await scenario(Server(listener, release, held))
             finally:
                 release.set()
-                server.close()
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(main())
@@ -147,13 +109,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_new_connection_replaces_the_one_that_has_been_idle_longest(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(server: Server) -> None:
         idle = [(await server.get("/x"))[1] for _ in range(LIMITS.ordinary)]
-        idle[0].send("/again")
+        idle[0].send(request("/again"))
         assert await idle[0].status() == 200
 
         assert (await server.get("/new"))[0] == 200
-        assert await idle[1].is_closed()
+        assert await idle[1].rest() == b""
         for client in (idle[0], *idle[2:]):
-            client.send("/still")
+            client.send(request("/still"))
             assert await client.status() == 200
         assert server.metric("matchpod_connections") == LIMITS.ordinary
         assert server.metric('matchpod_connections_rejected_total{why="idle"}') == 1
@@ -165,7 +127,7 @@ def test_new_connection_replaces_the_one_that_has_been_idle_longest(run: Run, ca
 def test_unfinished_heads_keep_no_place(run: Run) -> None:
     async def scenario(server: Server) -> None:
         for _ in range(3 * LIMITS.total):
-            (await server.connect()).send_part()
+            await server.connect(b"GET / HT")
         assert (await server.get("/x"))[0] == 200
         assert len(server.connections.open) <= LIMITS.ordinary
 
@@ -183,11 +145,11 @@ def test_only_game_servers_and_probes_are_answered_if_all_ordinary_places_are_in
         for _ in range(3):
             status, client = await server.get("/api/v1/regions")
             assert status == 503
-            assert "\r\nretry-after: 5\r\n" in client.head
+            assert b"\r\nretry-after: 5\r\n" in client.head
             body = json.loads(client.body)
             assert (body["statusCode"], body["error"]) == (503, "SERVICE_UNAVAILABLE")
-            assert body["requestId"] in client.head
-            assert await client.is_closed()
+            assert body["requestId"].encode() in client.head
+            assert await client.rest() == b""
         assert server.metric('matchpod_connections_rejected_total{why="limit"}') == 3
 
         server.release.set()
@@ -213,7 +175,7 @@ def test_fresh_connections_are_not_replaced_while_reserved_places_are_left(run: 
         await server.hold(LIMITS.ordinary)
         game_servers = [await server.connect() for _ in range(LIMITS.total - LIMITS.ordinary)]
         for client in game_servers:
-            client.send("/ingest/logs/abc")
+            client.send(request("/ingest/logs/abc"))
             assert await client.status() == 200
 
     run(scenario, patience=Patience(fresh_s=TIMEOUT_S))
@@ -225,8 +187,8 @@ def test_connection_without_any_place_is_closed_at_once(run: Run) -> None:
         for _ in range(LIMITS.total - LIMITS.ordinary):
             await server.hold(1, "/ingest/hold")
         client = await server.connect()
-        client.send("/ingest/logs/abc")
-        assert await client.is_closed()
+        client.send(request("/ingest/logs/abc"))
+        assert await client.rest() == b""
         assert len(server.connections.open) == LIMITS.total
 
     run(scenario)
@@ -240,7 +202,7 @@ def test_address_has_a_limit_that_game_servers_are_exempt_from(run: Run, caplog:
         status, client = await server.get("/api/v1/regions")
         assert status == 503
         assert f"More than {PER_ADDRESS} connections" in json.loads(client.body)["message"]
-        assert await client.is_closed()
+        assert await client.rest() == b""
         assert (await server.get("/ingest/logs/abc"))[0] == 200
 
     run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS), host=FAR_AWAY)
@@ -279,10 +241,10 @@ def test_without_open_files_accepting_pauses_and_clients_are_served_later(
                 await loop.sock_connect(one, ("127.0.0.1", server.port))
             await until(lambda: server.metric(failed) >= 3)
             assert server.metric(failed) <= 1 + (loop.time() - started_s) / 0.1
-        assert await idle.is_closed()
+        assert await idle.rest() == b""
         for one in sockets:
             client = Client(*await asyncio.open_connection(sock=one))
-            client.send("/x")
+            client.send(request("/x"))
             assert await client.status() == 200
             client.close()
 

@@ -27,65 +27,23 @@ FLOODERS = 36
 PIPELINED = 16
 PROBES = 24
 
-Scenario = Callable[["Port"], Awaitable[None]]
+Scenario = Callable[[Listening], Awaitable[None]]
 Run = Callable[[Scenario], None]
 
 
-class Client:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    def send(self, data: bytes) -> None:
-        self._writer.write(data)
-
-    async def head(self) -> bytes:
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        await self._reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0]))
-        return head
-
-    async def status(self) -> int:
-        return int((await self.head()).split()[1])
-
-    async def rest(self) -> bytes:
-        """Read until the connection is closed."""
-        with suppress(ConnectionError):
-            return await self._reader.read()
-        return b""
-
-    def close(self) -> None:
-        self._writer.transport.abort()
+async def probe(port: Listening, request: bytes = LIVENESS) -> int:
+    return await (await port.connect(request)).status()
 
 
-class Port:
-    """The port, and clients that are closed in the end."""
-
-    def __init__(self, server: Listening) -> None:
-        self.server = server
-        self._clients: list[Client] = []
-
-    async def connect(self, data: bytes = b"") -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.server.port))
-        self._clients.append(client)
-        client.send(data)
-        return client
-
-    async def probe(self, request: bytes = LIVENESS) -> int:
-        return await (await self.connect(request)).status()
-
-    async def flood(self) -> None:
-        """Send requests for the metrics without reading the answers, on a new connection whenever one is closed."""
-        while True:
-            with suppress(OSError):
-                client = await self.connect()
-                while not client._writer.transport.is_closing():
-                    client.send(METRICS * PIPELINED)
-                    await asyncio.sleep(0.001)
-            await asyncio.sleep(0.001)
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
+async def flood_metrics(port: Listening) -> None:
+    """Send requests for the metrics without reading the answers, on a new connection whenever one is closed."""
+    while True:
+        with suppress(OSError):
+            client = await port.connect()
+            while not client.is_closing:
+                client.send(METRICS * PIPELINED)
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
 
 
 site = sites.site_on_loops
@@ -100,23 +58,19 @@ def run(site: Site) -> Run:
     async def main(scenario: Scenario) -> None:
         opened = listening(app, OPS_LIMITS, patience=OPS_PATIENCE)
         async with asyncio.timeout(TIMEOUT_S), opened as server:
-            port = Port(server)
-            try:
-                await scenario(port)
-            finally:
-                port.close()
+            await scenario(server)
 
     return lambda scenario: site.run(main(scenario))
 
 
 def test_probes_are_answered_under_a_flood_of_pipelined_metrics_from_the_same_address(run: Run) -> None:
-    async def scenario(port: Port) -> None:
-        floods = [asyncio.ensure_future(port.flood()) for _ in range(FLOODERS)]
+    async def scenario(port: Listening) -> None:
+        floods = [asyncio.ensure_future(flood_metrics(port)) for _ in range(FLOODERS)]
         try:
-            await until(lambda: port.server.metrics.text().count('why="address"} 0') == 0)  # some were closed
+            await until(lambda: port.metrics.text().count('why="address"} 0') == 0)  # some were closed
             for request in (LIVENESS, READINESS):
-                assert [await port.probe(request) for _ in range(PROBES)] == [200] * PROBES
-                assert await asyncio.gather(*(port.probe(request) for _ in range(PROBES))) == [200] * PROBES
+                assert [await probe(port, request) for _ in range(PROBES)] == [200] * PROBES
+                assert await asyncio.gather(*(probe(port, request) for _ in range(PROBES))) == [200] * PROBES
         finally:
             for flood in floods:
                 flood.cancel()
@@ -126,21 +80,21 @@ def test_probes_are_answered_under_a_flood_of_pipelined_metrics_from_the_same_ad
 
 
 def test_silent_connections_take_no_place_of_a_probe(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         for part in (b"", b"GET /metrics HT", b"GET /healthzz HTTP/1.1\r\n", b"POST /healthz HTTP/1.1\r\n"):
             for _ in range(2 * OPS_LIMITS.total):
                 await port.connect(part)
-        assert await asyncio.gather(*(port.probe() for _ in range(PROBES))) == [200] * PROBES
+        assert await asyncio.gather(*(probe(port) for _ in range(PROBES))) == [200] * PROBES
 
     run(scenario)
 
 
 def test_unfinished_probes_of_an_address_leave_places_for_those_of_others(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         assert OPS_LIMITS.probes is not None
         for _ in range(2 * OPS_LIMITS.probes.total):
             await port.connect(b"GET /healthz HTTP/1.1\r\n")
-        connections = port.server.connections
+        connections = port.connections
         await until(lambda: len(connections.open) >= PROBES_PER_ADDRESS)
         assert connections.admit("203.0.113.7", LIVENESS) is not None
 
@@ -148,7 +102,7 @@ def test_unfinished_probes_of_an_address_leave_places_for_those_of_others(run: R
 
 
 def test_address_has_at_most_eight_connections(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         assert OPS_PER_ADDRESS == 8
         clients = [await port.connect(b"GET /metr") for _ in range(3 * OPS_PER_ADDRESS)]
         for client in clients[OPS_PER_ADDRESS:]:
@@ -161,9 +115,10 @@ def test_address_has_at_most_eight_connections(run: Run) -> None:
 
 
 def test_place_of_a_probe_is_for_one_request(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         client = await port.connect(LIVENESS)
-        assert b"\r\nconnection: close\r\n" in await client.head()
+        assert await client.status() == 200
+        assert b"\r\nconnection: close\r\n" in client.head
         assert await client.rest() == b""
         metrics = await port.connect(METRICS)
         assert [await metrics.status()] == [200]
@@ -176,7 +131,7 @@ def test_place_of_a_probe_is_for_one_request(run: Run) -> None:
 
 
 def test_requests_are_not_pipelined(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         client = await port.connect(METRICS * PIPELINED)
         assert await client.status() == 200
         assert await client.rest() == b""
@@ -185,14 +140,14 @@ def test_requests_are_not_pipelined(run: Run) -> None:
 
 
 def test_metrics_that_are_asked_for_too_often_are_rejected_at_once(run: Run) -> None:
-    async def scenario(port: Port) -> None:
+    async def scenario(port: Listening) -> None:
         client = await port.connect()
-        heads: list[bytes] = []
-        while not heads or heads[-1].startswith(b"HTTP/1.1 200"):  # each that waited would be one that passes
+        statuses = [200]
+        while statuses[-1] == 200:  # each that waited would be one that passes
             client.send(METRICS)
-            heads.append(await client.head())
-        assert len(heads) > METRICS_PER_S
-        assert heads[-1].startswith(b"HTTP/1.1 429")
-        assert b"\r\nretry-after: 1\r\n" in heads[-1]
+            statuses.append(await client.status())
+        assert len(statuses) > METRICS_PER_S + 1
+        assert statuses[-1] == 429
+        assert b"\r\nretry-after: 1\r\n" in client.head
 
     run(scenario)

@@ -165,27 +165,17 @@ def test_silently_vanished_client_times_out(site: Site) -> None:
     run(site, scenario)
 
 
-def test_half_closed_connection_counts_as_disconnected(site: Site) -> None:
+@pytest.mark.parametrize("has_begun", [True, False], ids=["after its stream began", "before"])
+def test_half_closed_connection_counts_as_disconnected(site: Site, *, has_begun: bool) -> None:
     _, path = live_map(site)
 
     async def scenario(web: WebServer) -> None:
-        async with web.connect() as (reader, writer):
+        async with web.connect() as (reader, writer), asyncio.timeout(HEARTBEAT_S * 0.8):
             writer.write(web.request(path))
-            await read_start(reader)
+            if has_begun:
+                await read_start(reader)
             writer.write_eof()
-            await web.until_idle()
-
-    run(site, scenario)
-
-
-def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(site: Site) -> None:
-    _, path = live_map(site)
-
-    async def scenario(web: WebServer) -> None:
-        async with web.connect() as (_, writer), asyncio.timeout(HEARTBEAT_S * 0.8):
-            writer.write(web.request(path))
-            writer.write_eof()
-            await until(lambda: bool(web.connections.open))
+            await until(lambda: has_begun or bool(web.connections.open))
             await web.until_idle()
 
     run(site, scenario)

@@ -6,13 +6,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import httpx
 import msgspec
 
 from matchpod.app.http_server import DEFAULT_PATIENCE
 from matchpod.service.fair_turns import FairTurns, TurnLimits
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
+from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.request_turns import NO_KEY
+from matchpod.web.services import METRICS_WAIT_S
 from tests.e2e.listening import Listening, listening
 from tests.unit.web import sites
 from tests.unit.web.sites import Site
@@ -119,3 +122,27 @@ def test_pipelined_requests_take_one_turn_after_the_other(site: Site) -> None:
         writer.close()
 
     run(site, scenario)
+
+
+def test_flood_for_the_metrics_does_not_starve_a_scraper_behind_the_same_proxy(site: Site) -> None:
+    async def flood() -> list[int]:
+        async with listening(create_web(msgspec.structs.replace(site.services, metrics=Registry()))) as server:
+            url, limits = f"http://127.0.0.1:{server.port}/metrics", httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(timeout=TIMEOUT_S, limits=limits) as client:
+
+                async def get(address: str) -> int:
+                    return (await client.get(url, headers={"X-Forwarded-For": address})).status_code
+
+                async def stranger() -> None:
+                    while True:
+                        await get("203.0.113.9")
+
+                async with asyncio.TaskGroup() as tasks:
+                    count = METRICS_PER_S + int(METRICS_WAIT_S * METRICS_PER_S) + 20
+                    strangers = [tasks.create_task(stranger()) for _ in range(count)]
+                    scraped = [await get("203.0.113.7") for _ in range(4)]
+                    for task in strangers:
+                        task.cancel()
+        return scraped
+
+    assert site.run(flood()) == [200] * 4

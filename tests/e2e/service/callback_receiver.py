@@ -19,12 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 from tests.e2e.service.running_service import WAIT_S, wait_until
 
-Behavior = Literal["accept", "fail", "redirect", "hang", "drip", "close"]
-"""Response to a request: 200, 500, 307 to /elsewhere, none, one byte per second without end, or a closed connection."""
+Behavior = Literal["accept", "fail", "hang", "close"]
+"""Response to a request: 200, 500, none, or a closed connection."""
 
-_STATUS = {"accept": 200, "fail": 500, "redirect": 307}
-
-DRIP_S = 1.0
+_STATUS = {"accept": 200, "fail": 500}
 
 
 class Received(NamedTuple):
@@ -114,14 +112,8 @@ class CallbackReceiver:
             def _respond(self, behavior: Behavior) -> None:
                 if behavior == "hang":
                     receiver._closing.wait()
-                elif behavior == "drip":
-                    for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000:
-                        self.wfile.write(bytes([byte]))
-                        if receiver._closing.wait(DRIP_S):
-                            return
                 elif behavior != "close":
                     self.send_response(_STATUS[behavior])
-                    self.send_header("Location", receiver.url("/elsewhere"))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
 

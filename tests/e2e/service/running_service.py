@@ -13,8 +13,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
@@ -274,6 +274,26 @@ class RunningService:
         return {str(entry["server_id"]) for run in runs for entry in run if entry["message"] == "server released"}
 
 
+@contextmanager
+def two_replicas(folder: Path, database_url: str) -> Iterator[tuple[RunningService, RunningService]]:
+    """Run two replicas with the same database and data folder, on different ports."""
+    regions = default_regions()
+    one, two = (
+        RunningService(folder / name, database_url=database_url, regions=regions, data_dir=folder / "data")
+        for name in ("one", "two")
+    )
+    with one:
+        two.key = one.key
+        with two:
+            yield one, two
+
+
+def has_score(server: Json) -> bool:
+    """True if a round of the match on this server has been won."""
+    match = server["match"]
+    return bool(match) and match["score"]["team1"] + match["score"]["team2"] > 0
+
+
 # --- match settings -------------------------------------------------------------------------------------------------
 
 PATIENT_SPEED = 3
@@ -343,30 +363,15 @@ def static_region(code: str, addresses: Sequence[str], rcon_password: str, *, sp
     return f'{head}[regions.fleet]\nkind = "static"\nservers = [{listed}]\n'
 
 
-BROKEN_COMMAND = ("{python}", "-c", "raise SystemExit('no game here')", "{port}", "{rcon_password}")
-"""Command of a server that exits immediately."""
-
-
 def slow_command(wait_s: float) -> tuple[str, ...]:
     """Return the command of a simulator that starts after a delay."""
     program = f"import os, sys, time; time.sleep({wait_s}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     return ("{python}", "-c", program, *SIMULATOR_COMMAND[1:])
 
 
-def default_regions(
-    sandbox_ports: int = 8, *, speed: float = PATIENT_SPEED, sandbox_command: Sequence[str] | None = None
-) -> str:
-    """Return `sandbox`, `hasty` (short timeouts), `tiny` (one server), `broken` (never starts), `slow` (after 20 s)."""
-    ports = free_port_range(sandbox_ports + 8)
-    return "".join(
-        (
-            region("sandbox", ports[8:], speed=speed, command=sandbox_command),
-            region("hasty", ports[6:8]),
-            region("tiny", ports[:1]),
-            region("broken", ports[1:3], command=BROKEN_COMMAND),
-            region("slow", ports[3:6], command=slow_command(20)),
-        )
-    )
+def default_regions() -> str:
+    """Return `sandbox`, with eight servers."""
+    return region("sandbox", free_port_range(8), speed=PATIENT_SPEED)
 
 
 _RESERVED: set[int] = set()

@@ -25,6 +25,7 @@ from tests.e2e.service.running_service import (
     RunningService,
     cvars,
     default_regions,
+    has_score,
     short_match,
     wait_until,
 )
@@ -70,11 +71,6 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
     finally:
         new.close()
         old.close()
-
-
-def has_score(server: Json) -> bool:
-    match = server["match"]
-    return bool(match) and match["score"]["team1"] + match["score"]["team2"] > 0
 
 
 def wait_until_resumed(service: RunningService, server_id: str) -> None:

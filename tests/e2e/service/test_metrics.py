@@ -1,4 +1,4 @@
-"""The metrics of a sandbox, and those of two replicas together."""
+"""The metrics of a sandbox."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
-from tests.contract.databases import create_postgres_schema
 from tests.e2e.service.callback_receiver import CallbackReceiver
-from tests.e2e.service.running_service import RunningService, cvars, default_regions, short_match, wait_until
+from tests.e2e.service.running_service import RunningService, default_regions, short_match, wait_until
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 SHORT = re.compile(r"_(bucket|sum|count)$")
@@ -56,39 +53,3 @@ def test_sandbox_has_every_metric_at_zero_and_counts_a_match(tmp_path: Path) -> 
         assert after[ended] == after['matchpod_bring_up_seconds_count{region="sandbox"}'] == 1
         assert after['matchpod_database_calls_total{kind="write",outcome="ok"}'] > 10
         assert after["process_cpu_seconds_total"] > before["process_cpu_seconds_total"] > 0
-
-
-def test_sums_and_maxima_over_replicas_are_right(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    url, regions = create_postgres_schema(request), default_regions()
-    one = RunningService(tmp_path / "one", database_url=url, regions=regions, data_dir=tmp_path / "data")
-    two = RunningService(tmp_path / "two", database_url=url, regions=regions, data_dir=tmp_path / "data")
-    with one:
-        two.key = one.key
-        with two:
-            replicas = (one, two)
-            created = [replica.create(short_match(customCvars=cvars(1))) for replica in replicas]
-            for server in created:
-                one.wait_for_status(server["serverId"], "running")
-            running = 'matchpod_servers{scope="database",region="sandbox",status="running"}'
-            wait_until(lambda: all(read_samples(replica)[running] == 2 for replica in replicas), "both count all")
-            samples = [read_samples(replica) for replica in replicas]
-            assert sum(each["matchpod_matches_followed"] for each in samples) == 2
-            assert sum(each['matchpod_matches_created_total{region="sandbox"}'] for each in samples) == 2
-            shared = [series for series in samples[0] if 'scope="' in series]
-            wait_until(
-                lambda: _select(read_samples(one), shared) == _select(read_samples(two), shared),
-                "every replica reports the same of what they share",
-            )
-            for server in created:
-                assert one.cancel(server["serverId"]).status == 200
-            wait_until(lambda: all(_servers(read_samples(replica)) == 0 for replica in replicas), "all are released")
-            canceled = 'matchpod_matches_ended_total{region="sandbox",outcome="canceled_by_user"}'
-            assert sum(read_samples(replica)[canceled] for replica in replicas) == 2
-
-
-def _servers(samples: Samples) -> float:
-    return sum(number for series, number in samples.items() if series.startswith("matchpod_servers{"))
-
-
-def _select(samples: Samples, series: list[str]) -> list[float]:
-    return [samples[one] for one in series]

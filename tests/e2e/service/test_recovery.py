@@ -34,6 +34,7 @@ from tests.e2e.service.running_service import (
     cvars,
     default_regions,
     free_port_range,
+    has_score,
     region,
     short_match,
     slow_command,
@@ -156,16 +157,14 @@ class _Matches:
         for name in LIVE:
             # At speed 1 the match is still live when the service is killed, even if the steps below take long. Resuming
             # the match sets its own speed again.
-            execute(service.wait_for(self.servers[name], _has_score), "sim_speed 1")
+            execute(service.wait_for(self.servers[name], has_score), "sim_speed 1")
         service.wait_for_status(self.servers["canceled"], "running")
         self._create("delivering", MATCHES["delivering"].settings_at(300))
         self._receiver.wait_for("/delivering")
         if "starting" in MATCHES:
             self._create("starting", MATCHES["starting"].settings_at(FAST), region="late")
-        self._create("no_show", short_match(customCvars=cvars(FAST, "no_show")), region="hasty")
         self._create("joining", MATCHES["joining"].settings_at(FAST))
         service.wait_for(self.servers["joining"], lambda server: bool(server["match"] and server["match"]["players"]))
-        service.wait_for_status(self.servers["no_show"], "running")
         for game in service.server_processes(self.servers["canceled"]):
             game.signal(signal.SIGSTOP)  # so that the release takes a while
         assert service.cancel(self.servers["canceled"]).status == 200
@@ -179,13 +178,8 @@ class _Matches:
         self.followed[name] = self._readers.follow(self.servers[name], self._service)
 
 
-def _has_score(server: Json) -> bool:
-    match = server["match"]
-    return bool(match and match["score"]["team1"] + match["score"]["team2"])
-
-
 def test_service_was_killed_while_matches_were_at_every_stage(run: RecoveryRun) -> None:
-    running = dict.fromkeys(("joining", "no_show", *LIVE), "running")
+    running = dict.fromkeys(("joining", *LIVE), "running")
     starting: dict[str, str] = {name: "allocating" for name in ("starting", "fresh") if name in MATCHES}
     assert {name: run.statuses[name] for name in (*running, *starting)} == {**running, **starting}
     assert run.statuses["canceled"] == "ending"
@@ -219,7 +213,7 @@ def test_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, refer
     reference.assert_same_timelines(run.histories[name].timelines, name)
 
 
-@pytest.mark.parametrize("name", [*MATCHES, "canceled", "no_show"])
+@pytest.mark.parametrize("name", [*MATCHES, "canceled"])
 def test_readers_get_every_event_once_and_in_order(run: RecoveryRun, name: str) -> None:
     history = run.histories[name]
     ids = [detail["id"] for detail in history.maps]
@@ -240,10 +234,8 @@ def test_history_of_a_match_agrees_with_its_callback(run: RecoveryRun, name: str
             assert (detail["status"], items) == ("cancelled", [])
 
 
-def test_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
-    for name in ("canceled", "no_show"):
-        assert run.histories[name].statuses == ["cancelled"]
-    assert run.histories["no_show"].timelines == [[]]
+def test_history_shows_a_canceled_match_as_cancelled(run: RecoveryRun) -> None:
+    assert run.histories["canceled"].statuses == ["cancelled"]
 
 
 def test_broken_streams_are_resumed_and_end_once(run: RecoveryRun) -> None:
@@ -251,11 +243,6 @@ def test_broken_streams_are_resumed_and_end_once(run: RecoveryRun) -> None:
         followed = run.followed[name]
         assert KILLS - 1 <= followed.breaks <= KILLS
         assert followed.ends == 1
-
-
-def test_match_without_players_is_canceled(run: RecoveryRun) -> None:
-    (callback,) = run.callbacks["no_show"]
-    assert (callback.json["eventType"], callback.json["reason"]) == ("match_canceled", "no_players_joined")
 
 
 def test_match_canceled_just_before_a_kill_stays_canceled(run: RecoveryRun) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -22,14 +21,16 @@ from tests.e2e.service.reference_matches import (
     comparable,
     read_rows,
 )
-from tests.e2e.service.running_service import Json, RunningService, default_regions, wait_until
+from tests.e2e.service.running_service import Json, RunningService, has_score, two_replicas, wait_until
+from tests.e2e.service.test_metrics import Samples, read_samples
 from tests.effort import sized
 
-NAMES = ("fresh", "restored", "uncommitted")
+NAMES = ("fresh", "restored")
 SPEED = sized(80, 12)
 """Speed of the matches after the kill; until then it is 1, so that they are live. In `make test` games wait until their
 log is acknowledged; otherwise they must last longer than the leases of the killed replica."""
 CALLBACK_S = 900.0
+RUNNING = 'matchpod_servers{scope="database",region="sandbox",status="running"}'
 
 
 class ReplicaRun(NamedTuple):
@@ -43,6 +44,8 @@ class ReplicaRun(NamedTuple):
     """Which replica drove each match before one was killed: `killed` or `survivor`."""
     views: dict[str, tuple[Json, Json]]
     """The live views of each match at the same time: of the replica that drove it, then of the other."""
+    samples: tuple[Samples, Samples]
+    """The metrics of both replicas, when both had counted all matches."""
     callbacks: dict[str, list[Received]]
     followed: dict[str, FollowedMatch]
     """What was read from the replica that did not drive the match, or from the survivor once that one was killed."""
@@ -59,7 +62,7 @@ def run(
     with (
         ThreadPoolExecutor(1) as executor,
         CallbackReceiver() as receiver,
-        _Replicas(folder, url) as (killed, survivor),
+        two_replicas(folder, url) as (killed, survivor),
         EventReaders() as readers,
     ):
         executor.submit(lambda: reference.matches)
@@ -70,7 +73,7 @@ def run(
             for number, name in enumerate(NAMES)
         }
         for server_id in servers.values():
-            execute(survivor.wait_for(server_id, _has_score), "sim_speed 1")
+            execute(survivor.wait_for(server_id, has_score), "sim_speed 1")
         drivers = _drivers(killed, survivor, url, servers)
         followed = {
             name: readers.follow(server_id, *((survivor,) if drivers[name] == "killed" else (killed, survivor)))
@@ -81,6 +84,7 @@ def run(
             for name, server_id in servers.items()
         }
         wait_until(lambda: all(one.polled and one.pushed for one in followed.values()), "all readers have items")
+        samples = wait_until(lambda: _samples(killed, survivor), "both replicas report the same of what they share")
         killed.kill()
         for name, driver in drivers.items():
             if driver == "survivor":  # resuming a match sets its own speed
@@ -97,43 +101,7 @@ def run(
         due = "SELECT id FROM callbacks WHERE next_at_ms IS NOT NULL"
         wait_until(lambda: not read_rows(survivor, url, due), "no callback is due")
         callbacks = {name: receiver.at(f"/{name}") for name in NAMES}
-        yield ReplicaRun(killed, survivor, url, servers, drivers, views, callbacks, followed, timelines)
-
-
-class _Replicas:
-    """Two replicas with the same database and data folder, on different ports."""
-
-    def __init__(self, folder: Path, database_url: str) -> None:
-        regions = default_regions()
-        self.killed = RunningService(
-            folder / "one", database_url=database_url, regions=regions, data_dir=folder / "data"
-        )
-        self.survivor = RunningService(
-            folder / "two", database_url=database_url, regions=regions, data_dir=folder / "data"
-        )
-
-    def __enter__(self) -> tuple[RunningService, RunningService]:
-        try:
-            self.killed.start()
-            self.survivor.key = self.killed.key
-            self.survivor.start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self.killed, self.survivor
-
-    def __exit__(self, *_: object) -> None:
-        self.survivor.close()
-        self.killed.close()
-
-
-def _has_score(server: Json) -> bool:
-    return _score(server) > 0
-
-
-def _score(server: Json) -> int:
-    match = server["match"]
-    return match["score"]["team1"] + match["score"]["team2"] if match else 0
+        yield ReplicaRun(killed, survivor, url, servers, drivers, views, samples, callbacks, followed, timelines)
 
 
 def _drivers(killed: RunningService, survivor: RunningService, url: str, servers: dict[str, str]) -> dict[str, str]:
@@ -158,8 +126,21 @@ def _views(driver: RunningService, other: RunningService, server_id: str) -> tup
     return wait_until(poll, "two reads without a change in between")
 
 
+def _samples(killed: RunningService, survivor: RunningService) -> tuple[Samples, Samples] | None:
+    """Read the metrics of both replicas; None unless those that are about all replicas are the same."""
+    both = read_samples(killed), read_samples(survivor)
+    is_counted = all(one.get(RUNNING) == len(NAMES) for one in both)
+    shared = [{series: number for series, number in one.items() if 'scope="' in series} for one in both]
+    return both if is_counted and shared[0] == shared[1] else None
+
+
 def test_both_replicas_drive_matches(run: ReplicaRun) -> None:
     assert set(run.drivers.values()) == {"killed", "survivor"}
+
+
+def test_sums_over_replicas_are_right(run: ReplicaRun) -> None:
+    for series in ("matchpod_matches_followed", 'matchpod_matches_created_total{region="sandbox"}'):
+        assert sum(one[series] for one in run.samples) == len(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Matches of every kind are played from creation to result, in one service on each database."""
+"""Matches of every kind, begun in every way, are played from creation to result, in one service on each database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.contract.same_numbers import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.game_server import execute
-from tests.e2e.service.read_history import check_counts, is_final, read_history, read_page
+from tests.e2e.service.read_history import check_counts, get_json, is_final, read_history, read_page
 from tests.e2e.service.running_service import (
     Json,
     RunningService,
@@ -64,6 +64,14 @@ if not IS_SOAK:
     for _settings in MATCHES.values():
         _settings["customCvars"] = "sim_lockstep 1\n" + _settings["customCvars"]
 
+_BO3 = {"seriesFormat": "bo3", "maps": ["de_nuke", "de_inferno"], "maxRounds": 2}
+BEGUN: dict[str, Json] = {
+    "no-show": short_match(onNoShow="forfeit", joinSeconds=60, **_BO3, customCvars=cvars(sim_absent=players(4)[-1])),
+    "ready": short_match(autoStart=False, **_BO3),
+    "given": short_match(mapsWon={"team1": 1}, **_BO3, customCvars=cvars(100, sim_seed=14)),
+}
+"""Matches whose callers have said how they start, and how they end."""
+
 WITH_TEAMS = [name for name, settings in MATCHES.items() if settings["matchType"] != "deathmatch"]
 
 
@@ -81,7 +89,7 @@ class PlayedMatches:
         self.created: dict[str, Json] = {}
         self.initial_maps: dict[str, list[Json]] = {}
         """The listed maps of each match immediately after its creation."""
-        for name, unlabeled in MATCHES.items():
+        for name, unlabeled in {**MATCHES, **BEGUN}.items():
             settings = {**unlabeled, "labels": labels_of(name)}
             created = service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
             self.created[name] = created
@@ -95,6 +103,19 @@ class PlayedMatches:
 
     def result(self, name: str) -> Any:
         return self.final_callback(name).json["result"]
+
+    def released(self, name: str) -> str:
+        """Wait until nothing changes any more; return the id of the server."""
+        server_id: str = self.created[name]["serverId"]
+        self.service.wait_until_released(server_id)
+        return server_id
+
+    def series(self, name: str) -> Json:
+        (listed,) = read_page(self.service, f"/api/v1/cs2/servers/{self.created[name]['serverId']}/series")
+        return listed
+
+    def log(self, name: str) -> str:
+        return self.service.call("GET", f"/api/v1/servers/{self.created[name]['serverId']}/log").raw.decode()
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +199,75 @@ def test_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, name
         check_series_result(history.series, result)
 
 
+@pytest.mark.parametrize("name", MATCHES)
+def test_times_of_a_match_are_in_order_and_its_players_are_not_accused(played: PlayedMatches, name: str) -> None:
+    service, server_id = played.service, played.created[name]["serverId"]
+    played.final_callback(name)
+    server, history = service.get(server_id), read_history(service, server_id)
+    times = [server["createdAt"]]
+    for detail, items in zip(history.maps, history.timelines, strict=True):
+        assert detail["antiCheat"] == []
+        if detail["status"] == "finished":
+            stamps = [item["timestamp"] for item in items]
+            assert stamps == sorted(stamps)
+            assert server["createdAt"] <= stamps[0]
+            rounds = get_json(service, f"/api/v1/cs2/matches/{detail['id']}/rounds")["rounds"]
+            in_rounds = [time for one in rounds for time in (one["startedAt"], one["endedAt"]) if time is not None]
+            times += [detail["startedAt"], *in_rounds, detail["finishedAt"]]
+    assert [*times, server["endedAt"]] == sorted([*times, server["endedAt"]])
+
+
+def test_no_show_becomes_a_win_of_the_team_that_is_complete(played: PlayedMatches) -> None:
+    body, result = played.final_callback("no-show").json, played.result("no-show")
+    assert (body["forfeit"], result["forfeit"], result["winner"], result["format"]) == (True, True, "team1", "bo3")
+    assert (result["maps"], result["overall"]) == ([], [])
+    for team, name in (("team1", "Reds"), ("team2", "Blues")):
+        assert result[team] == {"name": name, "seriesScore": 0, "totalRounds": 0}
+    server_id = played.released("no-show")
+    assert len(played.receiver.at("/no-show")) == 1
+    server = played.service.get(server_id)
+    assert (server["status"], server["phase"], server["reason"]) == ("stopped", "ended", None)
+    assert (server["forfeit"], played.service.match("no-show")["forfeit"]) == (True, True)
+    series = played.series("no-show")
+    assert (series["status"], series["winnerTeam"], series["forfeit"]) == ("finished", "Reds", True)
+    assert {(one["status"], one["needed"]) for one in series["maps"]} == {("cancelled", False)}
+    assert (series["team1MapsWon"], series["team2MapsWon"], series["startedAt"]) == (0, 0, None)
+    (listed,) = read_page(played.service, "/api/v1/servers?externalMatchId=no-show")
+    assert (listed["seriesScore"], listed["maps"], listed["forfeit"]) == ({"team1": 0, "team2": 0}, [], True)
+    assert read_history(played.service, server_id).statuses == ["cancelled"] * 3
+    assert "Round_Start" not in played.log("no-show")
+
+
+def test_players_who_are_ready_start_every_map(played: PlayedMatches) -> None:
+    result, log = played.result("ready"), played.log("ready")
+    assert len(result["maps"]) >= 2
+    assert "css_start" not in log
+    assert log.count('say ".ready"') >= 4 * len(result["maps"])
+    assert "forfeit" not in result
+    server_id = played.released("ready")
+    assert "forfeit" not in played.service.get(server_id)
+    history = read_history(played.service, server_id)
+    assert history.series is not None
+    check_series_result(history.series, result)
+
+
+def test_given_map_counts_and_is_not_played(played: PlayedMatches) -> None:
+    result = played.result("given")
+    won = [one["winner"] for one in result["maps"]]
+    assert [one["mapNumber"] for one in result["maps"]] == list(range(1, len(won) + 1))
+    assert [one["mapName"] for one in result["maps"]] == ["de_mirage", "de_nuke"][: len(won)]
+    score = (1 + won.count("team1"), won.count("team2"))
+    assert max(score) == 2
+    assert (result["team1"]["seriesScore"], result["team2"]["seriesScore"]) == score
+    assert result["winner"] == ("team1" if score[0] == 2 else "team2")
+    series = played.series("given")
+    assert (series["team1MapsWon"], series["team2MapsWon"]) == score
+    history = read_history(played.service, played.released("given"))
+    assert history.statuses[: len(won)] == ["finished"] * len(won)
+    assert history.series is not None
+    check_series_result(history.series, result)
+
+
 def test_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> None:
     service = played.service
     settings = short_match(
@@ -202,10 +292,10 @@ def test_all_slots_are_free_at_the_end(played: PlayedMatches) -> None:
         text = played.service.call("GET", "/metrics").raw
         return re.findall(rb'matchpod_slots\{scope="fleet",region="[a-z]+",state="taken"\} ([0-9.]+)', text)
 
-    for name in MATCHES:
+    for name in played.created:
         played.final_callback(name)
     wait_until(lambda: taken_slots() and not any(map(float, taken_slots())), lambda: f"taken slots: {taken_slots()}")
     processes = played.service.server_processes  # the gauges are some seconds old
     wait_until(lambda: not processes(), lambda: f"running: {processes()}")
-    assert all(len(played.receiver.at(f"/{name}")) == 1 for name in MATCHES)
+    assert all(len(played.receiver.at(f"/{name}")) == 1 for name in played.created)
     assert [entry for entry in played.service.log() if entry["level"] == "ERROR"] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cs2_protocol.console_answers import parse_status_json
 from simulator_tests.console.console_harness import ConsoleHarness
 
 
@@ -48,9 +47,3 @@ def test_lines_of_a_command_of_the_server(
 ) -> None:
     assert harness.execute(commands) == ""
     assert (harness.calls, harness.log.lines) == (calls, lines)
-
-
-def test_status_commands_do_not_postpone_the_arrival_of_players(harness: ConsoleHarness) -> None:
-    assert "---------players--------" in harness.execute("status")
-    assert parse_status_json(harness.execute("status_json")) is not None
-    assert harness.calls == []

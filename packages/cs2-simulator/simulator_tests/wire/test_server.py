@@ -283,15 +283,6 @@ def test_client_that_connects_before_boot_waits() -> None:
         harness.loop_thread.call(other.stop())
 
 
-def test_port_in_use_is_reported_and_resources_are_freed() -> None:
-    with run_server() as harness:
-        other = harness.make_server(ServerOptions(port=harness.port))
-        with pytest.raises(OSError, match="in use"):
-            harness.loop_thread.call(other.bind())
-        harness.loop_thread.call(other.stop())
-        assert other.is_over
-
-
 def test_server_responds_with_the_longer_steps_of_a_large_farm() -> None:
     with run_server("beat 100", speed=30, servers=500) as harness, harness.console() as client:
         assert client.run("echo hello") == "hello"

@@ -101,30 +101,6 @@ def test_simulated_server_becomes_ready_and_healthy(running: tuple[Wrapper, Loca
     assert sdk.log.count("Health Ping Received!") == pings
 
 
-def test_server_is_not_made_ready_again_after_it_was_allocated(running: tuple[Wrapper, LocalSdkServer]) -> None:
-    wrapper, sdk = running
-    wrapper.wait_for("game server ready")
-    assert request(sdk.port, "POST", "/allocate")[0] == 200
-    pings = sdk.log.count("Health Ping Received!")
-    wait_until(lambda: sdk.log.count("Health Ping Received!") >= pings + 2, "health reported")
-    assert sdk.state == "Allocated"
-
-
-def test_outage_of_the_sdk_is_survived(running: tuple[Wrapper, LocalSdkServer], tmp_path: Path) -> None:
-    wrapper, first = running
-    wrapper.wait_for("game server ready")
-    first.process.kill()
-    first.process.wait(TIMEOUT_S)
-    wrapper.wait_for("POST /health")
-    second = LocalSdkServer(tmp_path, first.port, first.game_port)
-    try:
-        wait_until(lambda: "Health Ping Received!" in second.log, "health reported")
-        assert wrapper.popen.poll() is None
-    finally:
-        second.process.terminate()
-        second.process.wait(TIMEOUT_S)
-
-
 def test_fake_answers_as_the_sdk_server(running: tuple[Wrapper, LocalSdkServer]) -> None:
     wrapper, sdk = running
     wrapper.wait_for("game server ready")
