@@ -35,6 +35,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.server_status import ServerPhase
 from matchpod.storage import servers
 from tests.bench.http_load import Caller
+from tests.bench.pinned_process import give_way
 from tests.chaos.http_messages import format_request
 from tests.chaos.stores import Rows, SqliteStore
 from tests.e2e.serve_process import ServeProcess, serving
@@ -122,7 +123,7 @@ async def measure(service: ServeProcess, upload_url: str, options: argparse.Name
     command = [sys.executable, "-m", "tests.bench.demos", "--client", upload_url]
     command += ["--uploads", str(options.uploads), "--megabytes", str(options.megabytes), "--rate", str(options.rate)]
     began = time.perf_counter()
-    clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    clients = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, preexec_fn=give_way)
     ends = asyncio.create_task(clients.communicate())
     peak = [0.0, 0.0]
     while not ends.done():
@@ -191,7 +192,8 @@ def storage(kind: str) -> Iterator[str]:
     os.environ.update(CREDENTIALS)
     program = "import sys; from tests.s3_server import s3_server\n"
     program += "with s3_server() as u: print(u, flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE) as server:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stdin=pipe, preexec_fn=give_way) as server:
         assert server.stdout is not None
         assert server.stdin is not None
         url = server.stdout.readline().decode().strip()

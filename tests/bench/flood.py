@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from tests.bench.checkouts import Checkout, Machine, add_argument, bench_folder, checkouts, percentile
 from tests.bench.http_load import Caller, Load, run_load
-from tests.bench.pinned_process import require_two_cores
+from tests.bench.pinned_process import give_way, require_two_cores
 from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
 from tests.bench.stream_readers import ReaderGroup, StreamReader
 from tests.chaos.http_messages import format_request
@@ -128,7 +128,7 @@ async def _drop(reader: asyncio.StreamReader) -> None:
 def flooding(kind: str, port: int, key: str = "", server_id: str = "") -> Iterator[None]:
     """Flood the service from another process until the end of the block, with less right to the core than this one."""
     command = [sys.executable, __file__, "--flood", kind, str(port), key, server_id]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=_be_nice)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=give_way)
     try:
         assert process.stdout is not None
         process.stdout.readline()
@@ -138,11 +138,6 @@ def flooding(kind: str, port: int, key: str = "", server_id: str = "") -> Iterat
     finally:
         process.kill()
         process.wait()
-
-
-def _be_nice() -> None:
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not the real-time priority of this process
-    os.nice(15)
 
 
 # --- what others notice -------------------------------------------------------------------------------------------

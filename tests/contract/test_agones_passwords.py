@@ -20,7 +20,7 @@ from tests.waiting import until
 
 NEW = b"the secret that replaces it"
 REPLICAS = 7
-STOPPED = "3 game servers in a row rejected the password that follows from the fleet secret"
+STOPPED = "3 game servers in a row rejected the password that is derived from the fleet secret"
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ async def test_match_whose_server_is_back_in_the_pool_is_lost_and_leaves_no_serv
             await until(lambda: fleet.fault)
         cluster.api.restore(backup)
         cluster.api.outage = None
-        assert await reason_of(server.lost) == "the GameServer belongs to no or another match"
+        assert await reason_of(server.lost) == "the GameServer belongs to another match or to none"
         assert await fleet.observe("srv_1", server.slot) is FleetReport.GONE
         assert await fleet.capacity() == Capacity(ready=2, allocated=0, total=2)
         await fleet.release("srv_1", server.slot)
@@ -85,7 +85,7 @@ async def test_servers_are_listed_after_a_lost_connection_although_versions_have
         for _ in range(20):
             cluster.api.set_state(other, "Ready")
         cluster.api.outage = None
-        assert await reason_of(server.lost) == "the GameServer belongs to no or another match"
+        assert await reason_of(server.lost) == "the GameServer belongs to another match or to none"
 
 
 async def test_servers_are_listed_now_and_then_although_the_watch_works(cluster: AgonesCluster) -> None:

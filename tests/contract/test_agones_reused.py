@@ -26,7 +26,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
         yield created
 
 
-REPORT = "server was allocated again and is left alone"
+REPORT = "server not deleted: it was allocated again"
 
 
 async def started(fleet: AgonesFleet, server_id: str = "srv_1") -> tuple[str, str]:

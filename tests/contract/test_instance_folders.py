@@ -211,6 +211,6 @@ async def test_folder_that_is_not_made_in_time_is_reported(
     os.mkfifo(tmp_path / "never")
     stand_in(monkeypatch, f"open({str(tmp_path / 'never')!r})")
     fleet = fleet_of(folder, tmp_path)
-    with pytest.raises(FleetError, match=r"the folder of the server was not made within 0\.2 s"):
+    with pytest.raises(FleetError, match=r"the folder of the server was not created within 0\.2 s"):
         await fleet.allocate(order(fleet))
     assert running_pids(folder) == []

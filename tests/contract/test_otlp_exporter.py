@@ -227,7 +227,7 @@ def test_variables_are_those_of_opentelemetry(environment: dict[str, str], url: 
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "only OTLP over HTTP"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "milliseconds, not '10s'"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "key", "key1=value1"),
-        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem", "is no file with certificates in PEM"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem", "is not a file with certificates in PEM"),
     ],
 )
 def test_wrong_variable_is_named(name: str, value: str, message: str) -> None:

@@ -27,7 +27,7 @@ harness = databases.mostly_sqlite_harness
 PLACES = 3
 NEW = b"the secret that replaces it"
 REPLICAS = 8
-SENTENCE = "3 game servers in a row rejected the password that follows from the fleet secret"
+SENTENCE = "3 game servers in a row rejected the password that is derived from the fleet secret"
 
 
 def stored(db: Database, region: str = "eu", clock: ManualClock | None = None) -> StoredTrials:

@@ -54,7 +54,7 @@ def use_elsewhere(world: World, *addresses: str) -> None:
 
 def sentence(address: str) -> str:
     return (
-        f"the server {address} is used by installation {THEIRS} of Matchpod; if that no longer exists, run"
+        f"the server {address} is used by installation {THEIRS} of Matchpod; if that installation no longer exists, run"
         " logaddress_delall_http on the server"
     )
 

@@ -1,1 +1,1 @@
-"""Adapters: each module implements one port."""
+"""Implement the ports."""

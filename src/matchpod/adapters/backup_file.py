@@ -1,7 +1,7 @@
-"""Write an SQLite database and the secret key into one file, while a service uses them, and read it again.
+"""Back up an SQLite database and the secret key to one file while a service uses them, and restore them.
 
-A backup is a tar file, so that it can be opened without Matchpod. Its database says that it is a copy: a service drives
-no matches on it, because they are the original's (see `app/database_copies.py`).
+A backup is a tar file, so that it can be opened without Matchpod. Its database is marked as a copy. A service does not
+drive matches of a copy, because the original may be driving them (see `app/database_copies.py`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from matchpod.adapters.private_files import FILE_MODE, OWN_NAMES, SETTINGS_NAME,
 from matchpod.ports import Statement
 
 STEP_PAGES: Final = 4_096
-"""Pages copied between two reports of progress: 16 MB."""
+"""Number of pages copied between two progress reports."""
 BUSY_S: Final = 30.0
-"""How long to wait for a lock of the service on its database."""
+"""How long to wait for a lock that the service holds on its database."""
 
 _DRAFT: Final = ".matchpod-draft-"
 
 
 class BackupError(Exception):
-    """A backup cannot be written or restored; the message is a sentence for the operator."""
+    """A backup could not be written or restored; the message is a sentence for the operator."""
 
 
 class BackupInputError(BackupError):
@@ -42,7 +42,7 @@ class BackupInputError(BackupError):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds: its time in UTC, whether the key is in it, and its size in bytes."""
+    """The contents of a backup: its time in UTC, whether it includes the key, and its size in bytes."""
 
     at: str
     has_key: bool
@@ -61,8 +61,8 @@ def write_backup(
 ) -> Contents:
     """Write a backup; raise BackupError if that fails, and leave nothing behind.
 
-    The database may be in use: the backup is its state at one moment. `key` is None if there is no key file. `mark`
-    returns the statements that store in the copy what it is.
+    The database may be in use; the backup is a consistent snapshot. `key` is None if there is no key file. `mark`
+    returns the statements that mark the database as a copy.
     """
     _check_target(target, database.parent, may_replace=may_replace)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -84,9 +84,9 @@ def write_backup(
 
 
 def restore_backup(source: Path, database: Path, key: Path) -> Contents:
-    """Write the database and the key of a backup into their folder; raise BackupError if that fails.
+    """Restore the database and the key of a backup to their folder; raise BackupError if that fails.
 
-    The folder must exist and be empty, except for a settings file. The database appears last, when it is complete.
+    The folder must exist and be empty, except for a settings file. The complete database is moved into it last.
     """
     folder = database.parent
     with _sentences(f"The backup {source}", "restored"):
@@ -119,7 +119,7 @@ def _check_target(target: Path, folder: Path, *, may_replace: bool) -> None:
 
 def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], None], step_pages: int) -> None:
     with closing(_open(source)) as original, closing(sqlite3.connect(copied, isolation_level=None)) as copy:
-        # Without this transaction every commit of the service would start the copy again.
+        # Without a read transaction, every commit of the service would restart the copy.
         original.execute("BEGIN")
         original.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
         original.backup(
@@ -127,11 +127,11 @@ def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], No
             pages=step_pages,
             progress=lambda _status, left, total: on_progress(1 - left / total if total else 1.0),
         )
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a journal beside it
+        copy.execute("PRAGMA journal_mode = DELETE")  # makes the copy a single file without a journal
 
 
 def _mark(copied: Path, statements: Sequence[Statement]) -> None:
-    """Mark a copy as a copy. An older version has no table for that; the file beside it says so too."""
+    """Mark the database as a copy, unless its version has no table for that. PLACE_FILE marks the backup too."""
     with closing(sqlite3.connect(copied)) as db, db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if "installation" in tables:
@@ -156,7 +156,7 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
 
 
 def _unpack(source: Path, draft: Path, names: set[str]) -> str | None:
-    """Write the files with these names into the draft folder; return the time of the backup, None if it has none."""
+    """Extract the files with these names to the draft folder; return the time of the backup, or None if unknown."""
     with tarfile.open(source, mode="r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.name in names and member.isreg() else None
@@ -185,7 +185,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _sentences(what: str, done: str) -> Iterator[None]:
-    """Turn the errors of files, tar files and SQLite into one sentence."""
+    """Convert errors of files, tar files and SQLite to a BackupError whose message is a sentence."""
     try:
         yield
     except FileExistsError as exc:

@@ -1,7 +1,7 @@
 """Open connections through an HTTP proxy, with CONNECT.
 
-The proxy gets the address that was checked, never a name: it would look the name up again, and could be led to another
-address. It is trusted, but what it answers is read within limits.
+The proxy gets the address that was checked, never a name, because it would resolve the name again and might connect to
+another address. The proxy is trusted, but its answers are read within limits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class ProxyError(OSError):
-    """The proxy cannot be reached, or did not open the connection; the message says why."""
+    """The proxy could not be reached, or did not open the connection; the message says why."""
 
 
 class HttpProxy(msgspec.Struct, frozen=True):
-    """A proxy and, if it asks for them, our credentials."""
+    """A proxy and, if it requires them, our credentials."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -39,9 +39,9 @@ class HttpProxy(msgspec.Struct, frozen=True):
     async def connect(
         self, address: str, port: int, *, trust: ssl.SSLContext | None = None, name: str | None = None
     ) -> Connection:
-        """Connect to an address through the proxy; ProxyError if that fails. The time limit is the caller's.
+        """Connect to an address through the proxy; ProxyError if that fails. The caller sets the time limit.
 
-        With `trust`, the connection is secured, and the certificate must be that of `name`.
+        With `trust`, the connection uses TLS, and the certificate must be valid for `name`.
         """
         loop = asyncio.get_running_loop()
         reader, protocol = _stream(loop)
@@ -54,7 +54,7 @@ class HttpProxy(msgspec.Struct, frozen=True):
             transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
             if trust is not None:
-                # What the proxy sent before TLS stays in the first reader: it is no answer of the receiver.
+                # Bytes that the proxy sent before TLS stay in the first reader: they are not from the receiver.
                 reader, protocol = _stream(loop)
                 secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
             if secured is None:

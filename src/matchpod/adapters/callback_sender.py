@@ -1,9 +1,8 @@
-"""Send callbacks: one POST on its own connection within one time limit, never raising an exception.
+"""Send callbacks: one POST per connection within a time limit, without raising exceptions.
 
-The URL comes from a caller, so the receiver is untrusted: its addresses are checked by the function that connects,
-which then uses the checked address, not the name, also through a proxy; redirects are not followed; responses are read
-within limits.
-Only the status counts: once it has been read, nothing the receiver does afterwards changes it.
+The URL comes from a caller, so the receiver is not trusted. The function that connects checks the receiver's addresses,
+and then connects to the checked address, not to the name, even through a proxy. Redirects are not followed, and
+responses are read within limits. Only the status matters: once it was read, later errors do not change it.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ TOTAL_S = 10.0
 """Time limit from resolving the name to reading the status, as promised to callers."""
 
 ADDRESS_S = 3.0
-"""Time limit for connecting to one address while others are left: a dead address must not use up the total."""
+"""Timeout for connecting to an address while there are others to try, so that a dead address leaves time for them."""
 
 REST_S = 1.0
-"""Time limit for reading the body, which is discarded: closing early would look like an error to the receiver."""
+"""Time limit for reading the body, which is discarded. To a receiver, closing the connection early is an error."""
 
 MAX_ADDRESSES = 4
-"""Addresses of a receiver that are tried per attempt; all of its addresses are checked."""
+"""Maximum number of a receiver's addresses that are tried per attempt. All of its addresses are checked."""
 
 MAX_ATTEMPTS = 4_096
-"""Attempts at a time, each with a connection. One organization gets at most half of them: if 1,000 of its receivers
-hang, there is room for the others."""
+"""Maximum number of concurrent attempts, each with a connection. An organization gets at most half of them, so even if
+1,000 of its receivers hang, there is room for other organizations."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -54,7 +53,7 @@ _NOT_PUBLIC = (
 )
 
 _RESET_CONTENT = 205
-"""Has no body, like 204 and 304, but the parser would wait for one."""
+"""A status without a body, like 204 and 304. Unlike for those, the parser would wait for a body."""
 
 
 class HttpCallbackSender:
@@ -82,7 +81,7 @@ class HttpCallbackSender:
         return self._capacity
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Make one attempt within the total time limit; never raise, never follow a redirect."""
+        """Make an attempt within the total time limit. Never raise, never follow a redirect."""
         started = time.monotonic()
         response = _Response()
         error: str | None = None
@@ -97,7 +96,7 @@ class HttpCallbackSender:
         return Delivery(status=response.status, duration_ms=round((time.monotonic() - started) * 1000), error=error)
 
     async def close(self) -> None:
-        """Abort all attempts in progress; these and later ones fail with an error."""
+        """Abort all attempts in progress. They, and all later attempts, fail with an error."""
         self._is_closed = True
         for writer in tuple(self._open_writers):
             writer.transport.abort()
@@ -111,7 +110,7 @@ class HttpCallbackSender:
         try:
             if self._is_closed:
                 raise _NotSentError("the sender is closed")
-            # No drain: a receiver may respond before it has read the whole request.
+            # There is no drain, because a receiver may respond before it has read the whole request.
             writer.write(message)
             await _read_status(reader, response)
             await _discard_body(reader, response, self._rest_s)
@@ -150,7 +149,7 @@ class HttpCallbackSender:
 
 
 def max_attempts(open_files: int) -> int:
-    """Return how many attempts a process makes at a time that may have `open_files`: it uses a quarter of them."""
+    """Return the limit of concurrent attempts for a process that may have `open_files`, of which it uses a quarter."""
     return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 
@@ -169,7 +168,7 @@ class _Receiver(msgspec.Struct, frozen=True):
 
 
 class _Response:
-    """The response of a receiver, as far as it has arrived. The status stays even if the attempt fails afterwards."""
+    """The part of a receiver's response that has arrived. The status is kept even if the attempt fails afterwards."""
 
     def __init__(self) -> None:
         self.status: int | None = None
@@ -179,7 +178,7 @@ class _Response:
         self._final_status: int | None = None
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes; _BadResponseError if they are not HTTP or the head is too long."""
+        """Parse more bytes; _BadResponseError if they are not HTTP, or if the response head is too long."""
         if self.status is None:
             self._head_bytes += len(data)
         try:
@@ -193,19 +192,19 @@ class _Response:
             raise _BadResponseError("the response headers are too long")
 
     def on_status(self, _reason: bytes) -> None:
-        """Store the status, unless it is a 1xx, which is followed by another response."""
+        """Store the status, unless it is 1xx, which another response follows."""
         status = self._parser.get_status_code()
         if status >= 200 and self._final_status is None:
             self._final_status = status
 
     def on_headers_complete(self) -> None:
-        """Accept the status, unless it is a 1xx."""
-        self.on_status(b"")  # the parser does not call it if the status line has no reason
+        """Accept the status, unless it is 1xx."""
+        self.on_status(b"")  # the parser does not call `on_status` if the status line has no reason
         self.status = self._final_status
         self.is_complete = self.status == _RESET_CONTENT
 
     def on_message_complete(self) -> None:
-        """Note the end of the final response."""
+        """Record the end of the final response."""
         self.is_complete = self.status is not None
 
 
@@ -259,7 +258,7 @@ async def _read_status(reader: asyncio.StreamReader, response: _Response) -> Non
 
 
 async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_s: float) -> None:
-    """Read and discard the body, ignoring errors. Not until EOF: the receiver may keep the connection open."""
+    """Read and discard the body, ignoring errors. EOF is not awaited: the receiver may keep the connection open."""
     remaining = MAX_BODY_BYTES
     with suppress(OSError, _BadResponseError):  # includes timeouts
         async with asyncio.timeout(rest_s):

@@ -1,6 +1,6 @@
 """Provide a clock that never jumps: the time at process start plus the time elapsed since then.
 
-Otherwise setting the wall clock would end all running matches at once, or keep them from ever ending.
+With the wall clock, setting the time could end all running matches at once, or keep them from ever ending.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def since_boot_ns() -> int:
 
 
 class SystemClock:
-    """The clock of one process; it never jumps or goes backwards. `wall_ns` returns the time at its start."""
+    """The clock of a process, which never jumps or goes backwards. `wall_ns` returns the time at its start."""
 
     def __init__(
         self, *, wall_ns: Callable[[], int] = time.time_ns, monotonic_ns: Callable[[], int] = since_boot_ns

@@ -1,8 +1,8 @@
-"""Keep a file in the data folder that belongs to its SQLite database, so that a copy of one without the other shows.
+"""Maintain a file beside the SQLite database, which shows whether the database, or the data folder, was copied.
 
-The file holds a token that is in the database too and changes from time to time. A copied file has another inode and
-another time of change; only one of the two may differ, because some file systems have no stable inodes, and changing
-the owner of a file sets its time.
+File and database have the same token, which changes from time to time. The database also stores the file's inode number
+and its time of change (ctime), which both differ in a copy. If only one of them differs, the file does not count as a
+copy, because some file systems have no stable inode numbers, and changing the owner of a file sets its ctime.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from matchpod.adapters.private_files import open_private
 
 PLACE_FILE: Final = "matchpod.place"
 BACKUP: Final = "backup of "
-"""How the text that a backup writes begins; the time follows."""
+"""Prefix of the text that a backup writes instead of a token; the time follows."""
 _MAX_BYTES: Final = 200
-"""More than a token, or the text of a backup, needs."""
+"""Maximum number of bytes to read, more than a token or the text of a backup needs."""
 
 
 class PlaceFile:
@@ -26,7 +26,7 @@ class PlaceFile:
         self._path = folder / PLACE_FILE
 
     def read(self) -> str | None:
-        """Return its token, or the text that a backup wrote; None if there is no file."""
+        """Return the token, or the text that a backup wrote; None if there is no file."""
         try:
             with self._path.open("rb") as file:
                 return file.readline(_MAX_BYTES).decode(errors="replace").strip()
@@ -34,10 +34,10 @@ class PlaceFile:
             return None
 
     def write(self, token: str) -> None:
-        """Write a token durably. The file itself stays, and with it its inode."""
+        """Write a token durably. The file is overwritten, so it keeps its inode."""
         descriptor = open_private(self._path, os.O_WRONLY)
         try:
-            # One write of one block: there is never half a token. What is left of a longer line follows the first.
+            # A single write within a block never leaves half a token. The rest of a longer text follows the first line.
             os.pwrite(descriptor, token.encode() + b"\n", 0)
             os.ftruncate(descriptor, len(token) + 1)
             os.fsync(descriptor)
@@ -45,12 +45,12 @@ class PlaceFile:
             os.close(descriptor)
 
     def place(self) -> str:
-        """Return the place to store in the database: the token, and properties that a copy of the file lacks."""
+        """Return the place to store in the database: the token, the file's inode number and its ctime."""
         status = self._path.stat()
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file has the token of this place and has not been copied."""
+        """True if the file has the token of this place, and was not copied."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

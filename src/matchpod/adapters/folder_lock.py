@@ -1,6 +1,6 @@
 """Lock a data folder so that only one process uses it; the system releases the lock when the process dies.
 
-The lock file itself stays. Only the lock on it counts, so there is nothing to clean up after a crash.
+The lock file itself is never deleted. Only the lock on it matters, so nothing must be cleaned up after a crash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 LOCK_FILE: Final = "matchpod.lock"
 _MODE: Final = 0o600
 _PID_BYTES: Final = 20
-"""Bytes read from the lock file: more than any process id needs."""
+"""Maximum number of bytes to read from the lock file, more than any process id needs."""
 
 
 class FolderInUseError(Exception):

@@ -1,8 +1,8 @@
-"""Be process 1 of a container: start the service as a child, forward signals to it and reap orphans.
+"""Run as process 1 of a container: start the service as a child, forward signals to it and reap orphans.
 
-The system gives process 1 all processes whose parent has ended, such as helpers that the start script of a game server
-has left, and ignores signals without a handler, such as the one that ends a hanging service. So the service is a child:
-it reaps its own children, whose exit codes it needs, and this process reaps the rest.
+Orphaned processes become children of process 1, for example those that the start script of a game server has left. And
+process 1 ignores signals without a handler, even one that should end a hanging service. So the service is a child
+process: it reaps its own children, whose exit codes it needs, and process 1 reaps all orphans.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _FORWARDED: Final = frozenset(
 
 
 def fork_service() -> None:
-    """Return in a new child process; the calling process stays behind, and exits with the exit code of the child.
+    """Return in a new child process; the calling process waits for the child, and exits with its exit code.
 
-    Call it before any thread is started and before much is imported: what this process has in memory stays there.
+    Call it before any thread is started, and before many modules are imported, because the waiting process keeps its
+    memory.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_FORWARDED})
     child = os.fork()
@@ -35,12 +36,12 @@ def _wait_for(child: int) -> int:
             code = _reap(child)
             if code is not None:
                 return code
-        elif received.si_code <= 0:  # a signal of a terminal (above 0) has reached the child too
+        elif received.si_code <= 0:  # a signal from the terminal (above 0) has already reached the child
             os.kill(child, received.si_signo)
 
 
 def _reap(child: int) -> int | None:
-    """Reap all children that have ended; return the exit code of this one, with 128 + N after signal N."""
+    """Reap all children that have ended; return the exit code of `child` (128 + N after signal N) if it has ended."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == child:

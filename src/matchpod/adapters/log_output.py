@@ -1,8 +1,9 @@
 """Format and write the service's own log, one line per record: for people, or as JSON objects.
 
-Values may come from game servers and callers and are not trusted: line breaks and terminal control characters are
-escaped, long values are truncated, and ones that cannot be formatted are replaced. Fields whose name means a secret are
-hidden, and so are such values in texts and tracebacks, bearer tokens and ingest tokens. Nothing here ever raises.
+Values may come from game servers and callers, so they are not trusted: line breaks and terminal control characters are
+escaped, long values are truncated, and values that cannot be formatted are replaced. Fields with the name of a secret
+are hidden. So are bearer tokens, ingest tokens, and values after such a name in texts and tracebacks. Nothing here ever
+raises.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Final, TextIO
 from matchpod.core.secrets import HIDDEN, is_secret_name
 
 MAX_VALUE_CHARACTERS: Final = 2_000
-"""Limit of a message and of each field value, so that people and log collectors can handle the line."""
+"""Maximum length of a message and of each field value, so that people and log collectors can handle the line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Limit of a traceback, enough for our deepest one; the end, with the exception itself, is kept."""
+"""Maximum length of a traceback, enough for our deepest. Its end, which has the exception, is kept."""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -30,26 +31,26 @@ _OWN_FIELDS: Final = frozenset({"time", "level", "logger", "message", "exception
 _OWN_LOGGER: Final = "matchpod"
 _BARE: Final = re.compile(r"[^\s\"=\\]+")
 _SAFE_NUMBER: Final = 2**63
-"""Larger numbers are written as strings: most JSON parsers cannot represent them."""
+"""Bound above which numbers are written as strings, because most JSON parsers cannot represent them."""
 
 _NAMED: Final = re.compile(r"""\b(?P<name>\w{1,128}+)["']?(?:\s?[=:]\s?|\s(?=["']))""")
-"""The beginning of `name=value`, `name: value` and `name "value"`, with any quotes; `name value` is ordinary text."""
+"""Matches the beginning of `name=value`, `name: value` and `name "value"`, but not of `name value` (ordinary text)."""
 _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\]]*+""", re.DOTALL)
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 _PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
-"""Text in which neither pattern can match: words, without what separates a name from its value or parts of a path."""
+"""Matches texts that cannot contain a secret, because they have no separator of a name and its value, or of a path."""
 _MAX_NAMES: Final = 512
-"""Names of fields of which it is kept whether they mean a secret: they are ours."""
+"""Maximum number of field names whose `is_secret_name` is cached. There are few, because they are all ours."""
 
 Plain = str | int | float | bool | None
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a JSON object, with the extra fields and those of its context next to the message."""
+    """Formats a record as a JSON object with the message, the record's extra fields, and the fields of the context."""
 
     def __init__(self, context: Callable[[], Mapping[str, str]] = dict) -> None:
-        """`context` returns the fields of what the process does now."""
+        """`context` returns fields that describe what the process is currently doing."""
         super().__init__()
         self._context = context
 
@@ -70,7 +71,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class HumanFormatter(logging.Formatter):
-    """Formats a record as a line; a traceback follows indented, so that no text in it looks like a record."""
+    """Formats a record as a line. A traceback follows indented, so that its lines do not look like records."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by its traceback if it has one."""
@@ -86,18 +87,18 @@ class HumanFormatter(logging.Formatter):
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream; if that fails, the service continues without its log."""
+    """Writes lines to a stream. If that fails, the service continues without a log."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Ignore the error: a closed terminal or a full disk must not stop the service."""
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging defines the name
+        """Ignore the error, because a closed terminal or a full disk must not stop the service."""
 
 
 def set_up_logging(
     *, log_format: str, log_level: str, stream: TextIO, context: Callable[[], Mapping[str, str]] = dict
 ) -> None:
-    """Write to the stream all records of `log_level` and above, including those of libraries.
+    """Write all records of `log_level` and above, including those of libraries, to the stream.
 
-    As JSON, with the fields that `context` returns when they are logged.
+    JSON records have the fields that `context` returns at the time of logging.
     """
     output = LogOutput(stream)
     output.setFormatter(JsonFormatter(context) if log_format == "json" else HumanFormatter())
@@ -107,25 +108,25 @@ def set_up_logging(
     root.addHandler(output)
     level = logging.getLevelNamesMapping()[log_level.upper()]
     root.setLevel(level)
-    # While the database is unavailable its driver logs a traceback every few seconds; we log the outage ourselves.
+    # While the database is unavailable, its driver logs a traceback every few seconds. We log the outage ourselves.
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
-    # So are those of each request to a cluster.
+    # Records of each request to a cluster are noise too.
     logging.getLogger("httpx").setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
     logging.getLogger("httpcore").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape everything that ends a line or controls a terminal: the text may come from callers and game servers."""
+    """Escape line ends and terminal control characters in texts that may come from callers and game servers."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _iso_time(seconds: float) -> str:
-    """Return a time with its date, in UTC."""
+    """Return date and time in UTC, in ISO 8601."""
     whole = math.floor(seconds)
     return f"{_whole_seconds(whole)}.{int((seconds - whole) * 1000):03d}Z"
 
@@ -191,7 +192,7 @@ def _text(value: object) -> str:
 
 
 def _format_value(value: Plain | list[Plain]) -> str:
-    """Format a value for people: bare if it is one word, else quoted."""
+    """Format a value for people, quoted unless it is a single word."""
     if isinstance(value, list):
         return f"[{','.join(map(_format_value, value))}]"
     if not isinstance(value, str):

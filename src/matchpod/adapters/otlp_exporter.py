@@ -1,7 +1,7 @@
-"""Send spans to a collector of OpenTelemetry, as OTLP over HTTP with JSON, in a thread of its own.
+"""Send spans to an OpenTelemetry collector, as OTLP over HTTP with JSON, in a thread of its own.
 
-Nothing waits for the collector: spans that it does not accept in time are dropped and counted. The variables are those
-of OpenTelemetry's own libraries; those that are ignored are named.
+Nothing waits for the collector: spans that it does not accept in time are dropped and counted. The environment
+variables are those of OpenTelemetry's own libraries; unsupported ones are listed by `ignored_variables`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import msgspec
 from matchpod.ports import Span
 
 BATCH_S: Final = 5.0
-"""How long spans are collected before they are sent, as OpenTelemetry's own libraries do."""
+"""How long spans are collected before they are sent; the same as in OpenTelemetry's own libraries."""
 MAX_BATCH: Final = 512
-"""Spans per request."""
+"""Maximum number of spans per request."""
 MAX_WAITING: Final = 2048
-"""Spans that wait while the collector cannot be reached: half an hour of a busy service. Further ones are dropped."""
+"""Maximum number of queued spans, half an hour of a busy service. Further spans are dropped."""
 MAX_PAUSE_S: Final = 60.0
-"""Longest pause after a failed request."""
+"""Maximum pause after a failed request."""
 CLOSE_S: Final = 1.0
-"""How long the end of the process waits for the last request."""
+"""How long `close` waits for the last request."""
 DEFAULT_TIMEOUT_MS: Final = 10_000
 
 _PREFIX: Final = "OTEL_EXPORTER_OTLP_"
@@ -41,22 +41,22 @@ _VARIABLES: Final = frozenset(
         *(f"{_PREFIX}{signal}{name}" for signal in ("", "TRACES_") for name in _OF_EXPORTER),
     )
 )
-"""The variables that are read."""
+"""The supported environment variables."""
 _BUSY: Final = frozenset({429, 502, 503, 504})
-"""Answers after which the same spans are sent again."""
+"""HTTP statuses after which the same spans are sent again."""
 _REDIRECTS: Final = range(300, 400)
 _log = logging.getLogger(__name__)
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where spans are sent, and what is said about this process."""
+    """Where spans are sent, and the resource attributes that describe this process."""
 
     url: str
     headers: Mapping[str, str] = {}
     timeout_s: float = DEFAULT_TIMEOUT_MS / 1000
     authority: ssl.SSLContext | None = None
-    """Which certificates the collector may have; None for those of the system."""
+    """The TLS settings with the collector's certificate authority; None for the system's authorities."""
     resource: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
@@ -65,10 +65,10 @@ class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
-    """Return the options in the environment; None if no spans are wanted. ValueError says what is wrong with them."""
+    """Return the options in the environment; None if tracing is off. ValueError if an option is invalid."""
 
     def value_of(name: str) -> tuple[str, str]:
-        """Return the variable for traces, or else that for all signals, and its value."""
+        """Return the name and the value of the variable for traces or, if it is not set, of that for all signals."""
         names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
         return next(((name, text) for name in names if (text := environment.get(name, "").strip())), (names[1], ""))
 
@@ -101,7 +101,7 @@ def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
 
 
 def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
-    """Return the variables of OpenTelemetry that have no effect here."""
+    """Return the OpenTelemetry variables that are set but have no effect here."""
     ignored = [name for name in environment if name.startswith("OTEL_") and name not in _VARIABLES]
     if environment.get("OTEL_TRACES_EXPORTER", "").strip() not in _EXPORTERS:
         ignored.append("OTEL_TRACES_EXPORTER")
@@ -111,20 +111,20 @@ def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows none: it would ask for another page with GET, whose status says nothing about the spans."""
+    """Rejects redirects. Following one would send a GET request, whose status says nothing about the spans."""
 
     def redirect_request(self, *_args: Any, **_fields: Any) -> None:
-        """Let the redirect be an error."""
+        """Return None, which makes the redirect an error."""
 
 
 class OtlpExporter:
-    """Collects spans and sends them."""
+    """Collects spans and sends them in batches."""
 
     def __init__(self, options: OtlpOptions, *, version: str, batch_s: float = BATCH_S) -> None:
         self._options = options
         self._version = version
         self._batch_s = batch_s
-        # It uses the proxy in HTTP_PROXY or HTTPS_PROXY, except for the hosts in NO_PROXY.
+        # The opener uses the proxy in HTTP_PROXY or HTTPS_PROXY, except for hosts in NO_PROXY.
         tls = urllib.request.HTTPSHandler(context=options.authority or ssl.create_default_context())
         self._opener = urllib.request.build_opener(_NoRedirects, tls)
         self._waiting: deque[Span] = deque()
@@ -132,21 +132,21 @@ class OtlpExporter:
         self._is_closing = False
         self._failures = 0
         self.exported = 0
-        """Spans that the collector has accepted."""
+        """Number of spans that the collector has accepted."""
         self.dropped = 0
-        """Spans that were rejected, or had no room while the collector could not be reached."""
+        """Number of spans that the collector rejected, or that did not fit into the queue."""
         self._thread = threading.Thread(target=self._run, name="otlp exporter", daemon=True)
         self._thread.start()
 
     def export(self, span: Span) -> None:
-        """Send a span soon. Never waits and never raises."""
+        """Enqueue a span. Never waits and never raises."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             return
         self._waiting.append(span)
 
     def close(self) -> None:
-        """Send what is left, if that takes no more than a moment."""
+        """Send the remaining spans, waiting at most CLOSE_S."""
         self._is_closing = True
         self._woken.set()
         self._thread.join(CLOSE_S)
@@ -158,7 +158,7 @@ class OtlpExporter:
                 pass
 
     def _send_batch(self) -> bool:
-        """Send the oldest spans; False if they have to wait."""
+        """Send the oldest spans; False if they must be sent again later."""
         batch = [self._waiting[number] for number in range(min(len(self._waiting), MAX_BATCH))]
         try:
             is_done, problem = self._post(self._body(batch))
@@ -167,10 +167,10 @@ class OtlpExporter:
         if problem is None:
             self.exported += len(batch)
             if self._failures:
-                _log.info("spans are exported again")
+                _log.info("span export recovered")
             self._failures = 0
         else:
-            if not self._failures:  # once, until it works again
+            if not self._failures:  # logged once, until spans are accepted again
                 _log.warning("spans not exported", extra={"url": self._options.url, "reason": problem})
             self._failures = min(self._failures + 1, 10)
             if not is_done:
@@ -181,7 +181,7 @@ class OtlpExporter:
         return True
 
     def _post(self, body: bytes) -> tuple[bool, str | None]:
-        """Send a request. Return whether it need not be repeated, and what went wrong."""
+        """Send a request. Return whether it is done (need not be repeated), and the problem, if any."""
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:
@@ -191,7 +191,7 @@ class OtlpExporter:
             exc.close()
             where = exc.headers.get("Location", "").partition("?")[0] if exc.code in _REDIRECTS else ""
             return exc.code not in _BUSY, f"status {exc.code}" + (f", a redirect to {where}" if where else "")
-        except OSError as exc:  # also a timeout, an unknown host and a certificate
+        except OSError as exc:  # includes timeouts, unknown hosts and invalid certificates
             return False, str(exc)
 
     def _body(self, batch: Sequence[Span]) -> bytes:
@@ -228,12 +228,12 @@ def _authority(variable: str, file: str) -> ssl.SSLContext | None:
         return None
     try:
         return ssl.create_default_context(cafile=file)
-    except OSError as exc:  # also what is no certificate
-        raise ValueError(f"{variable} is no file with certificates in PEM: {exc}") from exc
+    except OSError as exc:  # includes SSLError for a file without a certificate
+        raise ValueError(f"{variable} is not a file with certificates in PEM: {exc}") from exc
 
 
 def _pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the pairs of a list such as `key1=value1,key2=value2`, in which values are percent-encoded."""
+    """Parse a list of pairs such as `key1=value1,key2=value2`, with percent-encoded values."""
     pairs = {}
     for item in filter(None, (part.strip() for part in environment.get(variable, "").split(","))):
         key, equals, value = item.partition("=")

@@ -1,7 +1,7 @@
 """Implement the Database port with PostgreSQL, which several replicas of the service may share.
 
-A single statement is its own transaction; several run between BEGIN and COMMIT. A transaction that PostgreSQL aborts
-because of a conflict (deadlock, serialization) is retried.
+A single statement is a transaction of its own; several statements run between BEGIN and COMMIT. A transaction that
+PostgreSQL aborts because of a conflict (deadlock, serialization) is retried.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from matchpod.adapters.sql_text import NumberedSql, number_parameters
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Connections per process, besides one for LISTEN and one for urgent queries: PostgreSQL allows 100 by default, and
-several replicas share them."""
+"""Maximum number of pooled connections per process, besides one for LISTEN and one for urgent queries. PostgreSQL
+allows 100 connections by default, which several replicas share."""
 LISTEN_CHECK_S: Final = 5.0
-"""How often the connection that listens is tried: a lost one is not always reported."""
+"""Seconds between two checks of the LISTEN connection, because its loss is not always reported."""
 LISTEN_RETRY_S: Final = 1.0
-"""Pause before it is opened again."""
+"""Seconds before the LISTEN connection is opened again."""
 STATEMENTS: Final = 500
-"""Prepared statements per connection: more than there are different ones in the service."""
+"""Maximum number of prepared statements per connection, more than the service has."""
 RESET_S: Final = 2.0
-"""Time limit for rolling back what a connection has left open before it returns to the pool; then it is terminated."""
+"""Timeout for rolling back an open transaction when a connection returns to the pool; then it is terminated."""
 CONFLICT_TRIES: Final = 5
-"""How many times a transaction is tried if PostgreSQL aborts it because of a conflict."""
+"""How often a transaction is tried if PostgreSQL aborts it because of a conflict."""
 _MAX_TRANSLATIONS: Final = 1_000
-"""Cached translations. There are far fewer statements; the limit guards against SQL built dynamically by mistake."""
+"""Maximum number of cached translations. There are far fewer statements, unless SQL is built dynamically by mistake."""
 
 _UNAVAILABLE_ERRORS = (
     OSError,
@@ -47,12 +47,12 @@ _UNAVAILABLE_ERRORS = (
     asyncpg.PostgresSystemError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    asyncpg.IdleInTransactionSessionTimeoutError,  # we were frozen
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process was frozen
     asyncpg.ReadOnlySQLTransactionError,  # a standby, before or after a failover
 )
 
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError)
-"""All that a transaction raises because of the database."""
+"""All errors that a transaction raises because of the database."""
 
 
 class _Connection(Protocol):
@@ -82,26 +82,28 @@ class _Pool(Protocol):
 
 
 class _PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # see the import
-    """A connection that returns to the pool without a query. The pool still rolls back an open transaction; there is
-    nothing else to reset: settings are changed for a transaction only, and none locks, listens or has a cursor longer.
+    """A connection that returns to the pool without a reset query.
+
+    The pool still rolls back an open transaction. There is nothing else to reset, because settings, locks and cursors
+    last for a transaction at most, and pooled connections do not listen.
     """
 
     def get_reset_query(self) -> str:
-        """Nothing: the usual query would be a second round trip after every statement."""
+        """Return an empty query, because the default query costs a second round trip after every statement."""
         return ""
 
 
 class PostgresLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time limits of a database."""
+    """Timeouts of a database."""
 
     operation_s: float = 15.0
-    """For getting a connection and running the transaction; then the database counts as unavailable."""
+    """Timeout for getting a connection and running a transaction. After it, the database counts as unavailable."""
     urgent_s: float = 1.5
-    """The same for an urgent transaction: its caller then has the time to try again."""
+    """The same for an urgent transaction, short enough that its caller has time to retry."""
     idle_s: int = 15
-    """PostgreSQL ends a transaction that waits this long for us: a replica that is frozen must not keep its locks."""
+    """How long a transaction may be idle before PostgreSQL ends it, so that a frozen replica does not keep locks."""
     close_s: float = 10.0
-    """How long closing waits for running transactions before connections are terminated."""
+    """How long `close` waits for running transactions before it terminates their connections."""
 
 
 DEFAULT_LIMITS: Final = PostgresLimits()
@@ -117,14 +119,14 @@ class PostgresDatabase:
         self._translations: dict[str, NumberedSql] = {}
         self._urgent: _Connection | None = None
         self._had_urgent = False
-        """Whether there was a connection for urgent work: the next one replaces it."""
+        """Whether a connection for urgent work was opened before, so that the next one replaces it."""
         self._urgent_lock = asyncio.Lock()
 
     @classmethod
     async def open(
         cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS, *, connections: int | None = None
     ) -> PostgresDatabase:
-        """Connect; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
+        """Open a pool; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
             async with asyncio.timeout(limits.operation_s):
                 pool: _Pool = await asyncpg.create_pool(
@@ -142,7 +144,7 @@ class PostgresDatabase:
 
     @property
     def is_shared(self) -> bool:
-        """True: several replicas may use the same database."""
+        """Return True, because several replicas may use the same database."""
         return True
 
     @property
@@ -178,14 +180,14 @@ class PostgresDatabase:
         return await self._with_connection(transaction, is_long=is_long)
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Call `on_announced` with what is announced on a channel (NOTIFY), until cancelled; reconnect if needed."""
+        """Call `on_announced` with the payload of each NOTIFY on a channel, until cancelled; reconnect if needed."""
         while True:
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
                 await self._listen_once(channel, on_announced)
             await asyncio.sleep(LISTEN_RETRY_S)
 
     async def _listen_once(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Listen on a connection of its own until it is lost."""
+        """Listen on a dedicated connection until it is lost."""
         connection = await postgres_hosts.connect(self._url, timeout=self._limits.operation_s)
         try:
             await connection.add_listener(channel, lambda *announced: on_announced(announced[-1]))
@@ -226,15 +228,15 @@ class PostgresDatabase:
             async with asyncio.timeout_at(deadline_s):
                 return await work(connection)
         except (TimeoutError, asyncio.CancelledError):
-            connection.terminate()  # otherwise the release waits for PostgreSQL, which may hang
+            connection.terminate()  # releasing it would wait for PostgreSQL, which may hang
             raise
         finally:
-            # A failed reset does not affect the result: the pool replaces the connection.
+            # A failed reset does not affect the result, and the pool replaces the connection.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await self._pool.release(connection, timeout=RESET_S)
 
     async def _urgently(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        """Do urgent work on a connection of its own; after a failure, the next work gets a new one."""
+        """Run urgent work on a dedicated connection, which is replaced after a failure."""
         try:
             async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
                 try:
@@ -250,7 +252,7 @@ class PostgresDatabase:
     async def _connect_urgent(self) -> _Connection:
         connection: _Connection = await postgres_hosts.connect(self._url, within_s=self._limits.urgent_s)
         if self._had_urgent:
-            await self._pool.expire_connections()  # the last one failed: those of the pool are probably dead as well
+            await self._pool.expire_connections()  # pooled connections have probably been lost too
         self._had_urgent = True
         return connection
 
@@ -285,16 +287,16 @@ class PostgresDatabase:
 
 
 def _changed_rows(status: str) -> int:
-    """Return the number at the end of a command status (`UPDATE 3`); 0 if it has none."""
+    """Return the number at the end of a command status (`UPDATE 3`); 0 if there is no number."""
     last = status.rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0
 
 
 def _to_database_error(exc: Exception) -> ports.DatabaseError:
-    # If two processes create the same table at once, one of them gets one of these errors, depending on timing.
+    # If two processes create the same table at once, either of these errors is raised in one of them.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return ports.DuplicateError(exc.constraint_name or "a unique key")
-    # A value that does not fit its column is both an InterfaceError and a ValueError: the database is available.
+    # A value that does not fit its column raises an InterfaceError that is also a ValueError. It is not an outage.
     if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
         return ports.DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
     if isinstance(exc, asyncpg.LockNotAvailableError):

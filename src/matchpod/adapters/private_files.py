@@ -1,7 +1,7 @@
-"""Keep the data folder to its owner: create files and folders without access for others, whatever the umask is.
+"""Keep the data folder private: create files and folders without access for other users, whatever the umask is.
 
-A data folder of an earlier version may be readable by others; it is corrected. A folder that does not look like ours is
-never changed: it may be a system folder, or the home of a person.
+A data folder of an earlier version may be readable by other users; that is corrected. A folder that does not look like
+a data folder is never changed, because it may be a system folder or a home folder.
 """
 
 from __future__ import annotations
@@ -21,34 +21,35 @@ OWN_NAMES: Final = (
     *("matchpod.sqlite3*", "matchpod.lock", "matchpod.place", "secret.key", "*.begun", "fleets"),
     "first-key.txt",
 )
-"""The names of what the service creates in its data folder."""
+"""Name patterns of the files and folders that the service creates in its data folder."""
 
 SETTINGS_NAME: Final = "matchpod.toml"
-"""A file of the operator, who chooses its mode; a folder with it is a data folder too."""
+"""The settings file. The operator chooses its mode. A folder with such a file counts as a data folder."""
 
 _OTHERS: Final = 0o077
 
 
 class SharedFolderError(Exception):
-    """Others have access to a folder that we must not change; the message says why, and what to do."""
+    """Other users can access the folder, and we must not change that; the message says why, and what to do."""
 
 
 def create_folder(folder: Path) -> None:
-    """Create a folder and its parents for us only; an existing one is not changed."""
-    # mkdir gives its mode to the last folder only, and would create the others for everyone.
+    """Create a folder and its parents with access for this user only; existing folders are not changed."""
+    # `mkdir(parents=True)` applies the mode to the last folder only, and would create its parents for everyone.
     for parent in (*reversed(folder.parents), folder):
         if not parent.is_dir():
             try:
                 parent.mkdir(FOLDER_MODE)
             except FileExistsError:
-                if not parent.is_dir():  # else another process has just created it
+                if not parent.is_dir():  # otherwise another process has just created it
                     raise
 
 
 def make_data_folder(folder: Path) -> list[Path]:
-    """Create the data folder, or take the access of others to an existing one; return the paths that changed.
+    """Create the data folder, or remove other users' access to an existing one; return the changed paths.
 
-    Raise SharedFolderError if it belongs to another user, or has the files of others; OSError if it cannot be created.
+    Raise SharedFolderError if the folder belongs to another user or has files that are not Matchpod's, OSError if it
+    cannot be created.
     """
     create_folder(folder)
     status = folder.stat()
@@ -61,14 +62,14 @@ def make_data_folder(folder: Path) -> list[Path]:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file for writing, and create it for us only; return its descriptor."""
+    """Open a file, creating it with access for this user only if it does not exist; return its descriptor."""
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
 
 
 def is_open_to_others(path: Path) -> bool:
-    """True if all users can read or change a file. Not if a folder on the way to it is closed to them.
+    """True if all users can read or change a file, which needs access to all its parent folders.
 
-    A group may have access: services read files that belong to root. False if there is no such file.
+    Access for a group is fine, because services read files that belong to root. False if the file does not exist.
     """
     try:
         file = path.resolve(strict=True)
@@ -79,7 +80,7 @@ def is_open_to_others(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder: a new file name is durable only after that."""
+    """Flush a folder to disk, which makes the names of new files durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -90,7 +91,7 @@ def sync_folder(folder: Path) -> None:
 def _check_is_ours(folder: Path, status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
         raise SharedFolderError(
-            f"belongs to another user (uid {status.st_uid}), and others have access to it; use a new folder inside it,"
+            f"belongs to another user (uid {status.st_uid}), and other users can access it; use a new folder inside it,"
             f" or run as its owner: chmod 700 {folder}"
         )
     if status.st_mode & stat.S_ISVTX:
@@ -98,8 +99,8 @@ def _check_is_ours(folder: Path, status: os.stat_result) -> None:
     names = os.listdir(folder)
     if names and not any(_is_own(name) or name == SETTINGS_NAME for name in names):
         raise SharedFolderError(
-            "has files of others, and others have access to it; use a folder for Matchpod only, or run:"
-            f" chmod 700 {folder}"
+            "contains files that are not Matchpod's, and other users can access it; use a folder for Matchpod only, or"
+            f" run: chmod 700 {folder}"
         )
 
 
@@ -117,8 +118,8 @@ def _own_paths(folder: Path) -> Iterator[Path]:
 
 
 def _make_private(path: Path) -> bool:
-    """Take the access of others to a file or folder; False if they had none, or if it is not ours to change."""
-    with suppress(FileNotFoundError, PermissionError):  # a file of the running service comes and goes
+    """Remove other users' access to a file or folder; False if they had none, or if we may not change it."""
+    with suppress(FileNotFoundError, PermissionError):  # a running service creates and deletes files meanwhile
         mode = path.lstat().st_mode
         if mode & _OTHERS and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             path.chmod(FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE)

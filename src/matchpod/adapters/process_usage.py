@@ -1,4 +1,4 @@
-"""Read what this process uses of the machine, from /proc."""
+"""Read the resource usage of this process from /proc."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 _PROC: Final = Path("/proc")
 _SELF: Final = _PROC / "self"
 _START_TIME: Final = 19
-"""Position of the start time in `stat`, counted from the state of the process, which follows its name."""
+"""Index of the start time in the fields of `stat` after the program name."""
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU time, memory and files of this process; a number that the system does not tell is None."""
+    """CPU time, memory and files of this process; None for numbers that the system does not provide."""
 
     cpu_s: float
     resident_bytes: int | None
@@ -27,7 +27,7 @@ class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_usage() -> ProcessUsage:
-    """Return the usage of this process now, of all its threads, without programs that it started."""
+    """Return the current usage of this process with all its threads, but without its child processes."""
     virtual, resident = _memory()
     return ProcessUsage(
         cpu_s=time.process_time(),
@@ -39,7 +39,7 @@ def read_usage() -> ProcessUsage:
 
 
 def start_time_s() -> float:
-    """Return when this process started, in seconds since the epoch; now, if the system does not tell."""
+    """Return when this process started, in seconds since the epoch; the current time if that is unknown."""
     try:
         fields = (_SELF / "stat").read_text().rpartition(")")[2].split()
         boot_s = next(
@@ -61,6 +61,6 @@ def _memory() -> tuple[int | None, int | None]:
 
 def _open_files() -> int | None:
     try:
-        return len(os.listdir(_SELF / "fd")) - 1  # one of them is the listing itself
+        return len(os.listdir(_SELF / "fd")) - 1  # listing the folder opens a file too
     except OSError:
         return None

@@ -1,9 +1,9 @@
-"""Connect to server consoles over RCON: TCP around the protocol of `cs2.rcon`.
+"""Connect to server consoles over RCON: the TCP connection for the protocol in `cs2_protocol.rcon`.
 
-Commands run in the order of the calls, one call at a time; those of one call are sent at once, because a server reads
-its consoles once per frame and answers all that it finds. A lost or slow connection is closed, and all waiting calls
-raise ConsoleLostError; opening another one is up to the caller. A server that sends invalid bytes, or more than it may,
-is at fault: then calls raise ConsoleFaultError. Error messages never contain a password or command.
+Calls run one at a time, in order. The commands of a call are sent at once, because a server reads its consoles once per
+frame and answers all commands that have arrived. A lost or slow connection is closed, and all waiting calls raise
+ConsoleLostError; reconnecting is up to the caller. If a server sends invalid bytes or exceeds a limit, calls raise
+ConsoleFaultError. Error messages never contain a password or command.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from cs2_protocol.rcon_frames import RconProtocolError
 from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleFaultError, ConsoleLostError
 
 OPEN_S = 5.0
-"""Time limit for connecting and authenticating; a server that is loading a map takes longer and is retried."""
+"""Timeout for connecting and authenticating. A server that is loading a map takes longer, and is retried."""
 
 CLOSE_S = 1.0
 """How long `close` waits for the reader task, and then for the socket."""
 
 MAX_WAITING = 64
-"""Maximum number of queued calls. A match needs two or three; if more are waiting, the server is stuck."""
+"""Maximum number of queued calls. A match needs two or three; if many more are waiting, the server is stuck."""
 
 MAX_SENT = 32
-"""Commands that are sent at once; the next ones follow after their answers."""
+"""Maximum number of commands that are sent at once. The next commands are sent after their answers."""
 
 READ_BYTES = 4096
-"""Bytes that are read in one turn of the event loop: most answers, or 300 empty packets, which take a millisecond."""
+"""Maximum number of bytes read per iteration of the event loop: most answers, or 300 empty packets (a millisecond)."""
 
 
 async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:
-    """True if a port accepts connections, False if it refuses them, None if nothing answers."""
+    """Return True if a port accepts connections, False if it refuses them, None if there is no answer."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
@@ -89,7 +89,7 @@ class RconConsoles:
 
 
 class RconConsole:
-    """One connection; commands may be run after `log_in` has returned."""
+    """A connection. Commands may be run after `log_in` has returned."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: ClientConnection, *, name: str
@@ -116,17 +116,17 @@ class RconConsole:
             raise self._lost()
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer, as `run_all` does."""
+        """Run a command and return its whole answer, as `run_all` does."""
         (answer,) = await self.run_all((command,), timeout_s=timeout_s)
         return answer
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        """Send commands at once and return their whole answers; the time limit excludes the wait for earlier calls.
+        """Send commands at once and return their whole answers; the timeout excludes the wait for earlier calls.
 
-        They are sent MAX_SENT at a time, each time with the whole time limit. Close and raise ConsoleLostError if an
-        answer does not arrive, ConsoleFaultError if one is too long (`cs2.console_limits`), or all together. Raise
-        ValueError if a command cannot be sent.
-        A cancelled call leaves the connection open; its answers are discarded when they arrive.
+        The commands are sent in batches of MAX_SENT, each with the whole timeout. If an answer does not arrive, the
+        connection is closed and ConsoleLostError raised. ConsoleFaultError if an answer, or the sum of all answers, is
+        too long (`cs2_protocol.console_limits`); ValueError if a command cannot be sent. If a call is cancelled, the
+        connection stays open, and its answers are discarded when they arrive.
         """
         if self._waiting >= MAX_WAITING:
             self._end(f"more than {MAX_WAITING} commands are waiting")
@@ -169,7 +169,7 @@ class RconConsole:
         finally:
             for answer in self._answers.values():
                 if not answer.cancel() and not answer.cancelled():
-                    answer.exception()  # seen, if the call failed before it awaited its answers
+                    answer.exception()  # marks the exception as retrieved, if the call failed before it awaited it
             self._answers = {}
 
     async def _send(self, packets: bytes) -> None:
@@ -190,7 +190,7 @@ class RconConsole:
             while chunk := await self._reader.read(READ_BYTES):
                 for event in self._connection.receive(chunk, now_s()):
                     self._handle(event)
-                await asyncio.sleep(0)  # what has arrived is read without waiting: let others run in between
+                await asyncio.sleep(0)  # buffered bytes are read without waiting, so let other tasks run in between
         except RconProtocolError as exc:
             self._end(str(exc), ConsoleFaultError)
         except OSError as exc:
@@ -207,12 +207,12 @@ class RconConsole:
                 self._is_rejected = True
                 self._end("the password was rejected")
             case Answer(command_id=command_id, text=text):
-                answer = self._answers.get(command_id)  # all others belong to cancelled calls
+                answer = self._answers.get(command_id)  # unknown ids belong to cancelled calls
                 if answer is not None and not answer.done():
                     answer.set_result(text)
 
     def _end(self, fault: str, kind: type[ConsoleError] = ConsoleLostError) -> None:
-        """Drop the connection, which also ends the reader; only the first fault is kept and reported."""
+        """Abort the connection, which also ends the reader. Only the first fault is kept and reported."""
         if self._error is not None:
             return
         self._error = kind(f"{self._name}: {fault}")

@@ -1,4 +1,4 @@
-"""Find out whether a machine is on the internet, accepts connections, and runs a game that answers over UDP."""
+"""Check whether a host has a public address, accepts connections, and runs a game that answers over UDP."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.requests.addresses import is_public
 
 ANSWER_S = 1.0
-"""How long to wait for the answer of a game, which comes within a tick."""
+"""How long to wait for the answer of a game. Games answer within a tick."""
 
 TRIES = 2
-"""Queries that are sent: UDP may lose one."""
+"""Number of queries to send, because UDP packets may be lost."""
 
 LOOKUP_S = 5.0
 
 
 class SocketProbe:
-    """Probes with sockets."""
+    """Implements the probe with sockets."""
 
     async def accepts(self, host: str, port: int) -> bool | None:
         return await probe_port(host, port, timeout_s=2 * ANSWER_S)

@@ -1,7 +1,7 @@
-"""Translate our portable SQL for PostgreSQL.
+"""Translate our portable SQL to PostgreSQL.
 
-Statements are written with `:name` parameters and the type BLOB; PostgreSQL numbers its parameters, calls the type
-BYTEA, and has no tables WITHOUT ROWID. Quoted text and comments are kept; nothing else is rewritten.
+Our statements have `:name` parameters and the type BLOB. PostgreSQL numbers its parameters, calls the type BYTEA, and
+has no tables WITHOUT ROWID. Everything else, and quoted text and comments, stays unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NumberedSql(msgspec.Struct, frozen=True):
 
 
 def number_parameters(sql: str) -> NumberedSql:
-    """Translate a statement; a name that is used twice gets one number."""
+    """Translate a statement. A name that occurs several times gets a single number."""
     names: list[str] = []
     returns_rows = _QUERY.match(sql) is not None
 

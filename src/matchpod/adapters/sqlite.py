@@ -1,8 +1,8 @@
-"""Implement the Database port with one SQLite file that only this process uses.
+"""Implement the Database port with an SQLite file that only this process uses.
 
-One thread writes. Queued transactions are committed together (one COMMIT, one wait for the disk), each inside its own
-savepoint, so a failed one does not affect the others. A write returns only after its COMMIT. Readers have their own
-connections and threads, except `read_one`; in WAL mode readers and the writer do not block each other.
+A single thread writes. Queued transactions are committed together (one COMMIT, one wait for the disk), each in a
+savepoint, so a failed transaction does not affect the others. A write returns only after its COMMIT. Readers have
+connections and threads of their own, except `read_one`. In WAL mode, readers and the writer do not block each other.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from matchpod import ports
 from matchpod.adapters.private_files import open_private
 
 READERS: Final = 3
-"""Reader threads. Queries are short and SQLite mostly reads from memory: more would only wait for each other. One more
-than the requests of one organization that are in progress (`fair_turns.py`), whose queries may be slow."""
+"""Number of reader threads. Queries are short and SQLite mostly reads from memory, so more threads would only wait for
+each other. It is one more than the concurrent requests of an organization (`fair_turns.py`), which may be slow."""
 WAITING_WRITES: Final = 10_000
-"""Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
+"""Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes fail."""
 GROUP_SIZE: Final = 256
-"""Maximum number of transactions per COMMIT: bounds how long the first one waits for the last."""
+"""Maximum number of transactions per COMMIT. It limits how long the first transaction waits for the last."""
 PAGE_BYTES: Final = 1024
-"""Size of a page in a new file. Each post changes one page of the index of its match, and the whole page is written."""
+"""Page size of a new file. It is small, because each post changes (and so writes) a page of its match's index."""
 CHECKPOINT_BYTES: Final = 64_000_000
-"""Size of the write-ahead log at which its pages are moved to the file. Most are written again and again, one for every
-post of a match: the more there are, the fewer bytes are written."""
+"""Size of the write-ahead log at which its pages are moved to the file. Most pages change with every post of a match,
+so rarer checkpoints write fewer bytes."""
 CHECKPOINT_S: Final = 60.0
-"""How long pages stay there at most while something is written: so the log of a small installation has 8 MB, not 64."""
+"""Maximum time between checkpoints during writes. It keeps the write-ahead log of a small installation at 8 MB."""
 READ_S: Final = 15.0
-"""Time limit of a query."""
+"""Timeout for a query."""
 BUSY_S: Final = 5.0
-"""How long to wait for a lock held by another program (a backup, a shell)."""
+"""How long to wait for a lock that another program (a backup, a shell) holds."""
 
 _ERRORS: Final = (sqlite3.Error, OverflowError, ValueError)
 _UNAVAILABLE_CODES: Final = frozenset(
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Job:
-    """A queued transaction and its result, which is reported after the COMMIT."""
+    """A queued transaction, and its result, which is reported after the COMMIT."""
 
     __slots__ = ("error", "future", "loop", "rows", "statements")
 
@@ -74,9 +74,9 @@ class _Job:
         self.error: ports.DatabaseError | None = None
 
     def resolve(self) -> None:
-        """Set the result of the future after the COMMIT; runs in the caller's event loop."""
+        """Set the result of the future. It is called after the COMMIT, in the caller's event loop."""
         if self.future.done():
-            return  # the caller was cancelled; the transaction was committed anyway
+            return  # the caller was cancelled, but the transaction was committed
         if self.error is None:
             self.future.set_result(self.rows)
         else:
@@ -93,14 +93,14 @@ class SqliteDatabase:
         self._writer = _connect(path, busy_s)
         ((page_bytes,),) = self._writer.execute("PRAGMA page_size").fetchall()
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_BYTES // page_bytes}")
-        # Otherwise pages that a savepoint may have to restore are written to a temporary file.
+        # Otherwise, pages that a savepoint may have to restore are written to a temporary file.
         self._writer.execute("PRAGMA temp_store = MEMORY")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._accepting = threading.Lock()
         self._is_closed = False
         self._reader_of_thread = threading.local()
         self._loop_reader = _connect(path, busy_s)
-        # The event loop must not wait: a file that another program locks exclusively counts as unavailable.
+        # The event loop must not wait, so a file that another program locks exclusively counts as unavailable.
         for setting in ("query_only = ON", "busy_timeout = 0"):
             self._loop_reader.execute(f"PRAGMA {setting}")
         self._reader_connections: list[sqlite3.Connection] = []
@@ -115,7 +115,7 @@ class SqliteDatabase:
 
     @property
     def is_shared(self) -> bool:
-        """False: only this process uses the file."""
+        """Return False, because only this process uses the file."""
         return False
 
     @property
@@ -132,23 +132,23 @@ class SqliteDatabase:
             raise ports.DatabaseUnavailableError("the SQLite query timed out") from exc
 
     async def read_one(self, sql: str, params: Mapping[str, ports.Value]) -> ports.Row | None:
-        """Return the first row of an indexed query, or None.
+        """Return the first row of a query that uses an index, or None.
 
-        Runs in the event loop: a cached query takes 15 µs, passing it to a thread and back takes 90 µs.
+        It runs in the event loop, because a cached query takes 15 µs, and passing it to a thread and back 90 µs.
         """
         if self._is_closed:
             raise ports.DatabaseUnavailableError("the database is closed")
         try:
-            # Fetch all rows: an unfinished cursor would keep its read transaction open.
+            # All rows are fetched, because an unfinished cursor would keep its read transaction open.
             rows: list[ports.Row] = self._loop_reader.execute(sql, params).fetchall()
-        except _ERRORS as exc:  # not a context manager, which would take 2 µs
+        except _ERRORS as exc:  # `_translate_errors`, a context manager, would take 2 µs
             raise _translated(exc) from exc
         return rows[0] if rows else None
 
     def version(self) -> int | None:
-        """Return a number that differs after each commit, also of other programs; None if the file cannot be read.
+        """Return a number that changes with each commit, also of other programs; None if the file cannot be read.
 
-        It takes a third of the time of a query.
+        This takes a third of the time of a query.
         """
         try:
             version: int = self._loop_reader.execute("PRAGMA data_version").fetchone()[0]
@@ -157,7 +157,7 @@ class SqliteDatabase:
         return version
 
     async def write(self, statements: Sequence[ports.Statement]) -> list[list[ports.Row]]:
-        """Run the statements as one transaction; it is on the disk when this returns."""
+        """Run the statements as one transaction, which is on disk when this returns."""
         job = _Job(statements)
         with self._accepting:
             if self._is_closed:
@@ -165,11 +165,11 @@ class SqliteDatabase:
             if self._jobs.qsize() >= WAITING_WRITES:
                 raise ports.DatabaseUnavailableError("too many writes are waiting for the disk")
             self._jobs.put(job)
-        # No timeout: the writer resolves every job, and one that timed out could still be committed.
+        # There is no timeout: the writer resolves every job, and after a timeout a job could still be committed.
         return await job.future
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Wait until cancelled: no other process uses the file."""
+        """Wait until cancelled, because no other process uses the file."""
         await asyncio.Event().wait()
 
     async def close(self) -> None:
@@ -218,12 +218,12 @@ class SqliteDatabase:
 
     def _checkpoint(self) -> None:
         """Move the pages of the write-ahead log to the file, as far as no reader needs them."""
-        with contextlib.suppress(sqlite3.Error):  # tried again later; nothing is lost
+        with contextlib.suppress(sqlite3.Error):  # retried later; nothing is lost
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._next_checkpoint_s = monotonic() + self._checkpoint_s
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Wait for a job; return the queued ones, at most GROUP_SIZE, and whether the database stays open."""
+        """Wait for a job; return the queued jobs, at most GROUP_SIZE, and whether the database stays open."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:
@@ -238,7 +238,7 @@ class SqliteDatabase:
         return jobs, False
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
-        """Commit jobs together; if that fails, each on its own: on a full disk small ones may still fit."""
+        """Commit jobs together; if that fails, commit each alone, because small jobs may still fit on a full disk."""
         if not jobs:
             return
         try:
@@ -248,7 +248,7 @@ class SqliteDatabase:
             _fail(jobs, exc)
             return
         try:
-            if len(jobs) == 1:  # needs no savepoint: if it fails, nothing is left to commit
+            if len(jobs) == 1:  # a single job needs no savepoint: if it fails, there is nothing to commit
                 with _translate_errors():
                     self._run_statements(jobs[0])
             else:
@@ -266,8 +266,8 @@ class SqliteDatabase:
                 self._commit([job])
 
     def _run(self, job: _Job) -> None:
-        """Run one transaction in its savepoint; raise only DatabaseUnavailableError, which fails the whole group."""
-        self._writer.execute("SAVEPOINT one")
+        """Run a transaction in a savepoint; raise only DatabaseUnavailableError, which fails the whole group."""
+        self._writer.execute("SAVEPOINT job")
         try:
             with _translate_errors():
                 self._run_statements(job)
@@ -275,8 +275,8 @@ class SqliteDatabase:
             raise
         except ports.DatabaseError as exc:
             job.error = exc
-            self._writer.execute("ROLLBACK TO one")
-        self._writer.execute("RELEASE one")
+            self._writer.execute("ROLLBACK TO job")
+        self._writer.execute("RELEASE job")
 
     def _run_statements(self, job: _Job) -> None:
         job.rows = [self._run_statement(statement) for statement in job.statements]
@@ -296,7 +296,7 @@ class SqliteDatabase:
 
 
 def _resolve(jobs: Sequence[_Job]) -> None:
-    """Resolve all jobs of a loop in one call: waking it from another thread is most of the cost of a small write."""
+    """Resolve all jobs of a loop in one call, because waking a loop is most of the cost of a small write."""
     for loop in {job.loop for job in jobs}:
         own = [job for job in jobs if job.loop is loop]
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -314,8 +314,8 @@ def _fail(jobs: Sequence[_Job], error: ports.DatabaseError) -> None:
 
 
 def _create(path: Path) -> None:
-    """Create a file that only its owner can read; SQLite gives the mode of this file to its journals too."""
-    # Never open an existing file: closing it would drop the locks that this process has on it.
+    """Create a file that only its owner can read; SQLite's journals get the same mode."""
+    # An existing file must not be opened, because closing it would release the locks that this process has on it.
     with contextlib.suppress(OSError):  # SQLite reports the error
         os.close(open_private(path, os.O_EXCL))
 
@@ -327,7 +327,8 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            if _is_empty(path):  # only then it has an effect; otherwise each connection would write to the file
+            # In a file with data, both settings have no effect, but would make each connection write to the file.
+            if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")
@@ -348,9 +349,9 @@ def _is_empty(path: Path) -> bool:
 
 
 def _has_temporary_folder() -> bool:
-    """True if SQLite finds a folder for the temporary files of large sorts: in a hardened container there may be none.
+    """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may have none.
 
-    The same places as in SQLite, which fails with "disk I/O error" if it cannot write to any of them.
+    The folders are those that SQLite tries. If it cannot write to any of them, it fails with "disk I/O error".
     """
     named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
     places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]

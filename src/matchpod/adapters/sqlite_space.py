@@ -1,7 +1,7 @@
-"""Return the free pages of an SQLite file to the disk: a few at a time while a service uses it, or all at once.
+"""Return the free pages of an SQLite file to the file system: a few at a time while a service uses it, or all at once.
 
-Deleted rows leave free pages, which SQLite uses again before it makes the file larger. A file that was created with
-incremental vacuum (see `sqlite.py`) can also be made smaller in small steps; an older one only by VACUUM, once.
+Deleted rows leave free pages, which SQLite uses again before the file grows. A file that was created with incremental
+vacuum (see `sqlite.py`) can also be shrunk in small steps. An older file needs a full VACUUM once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from matchpod.adapters.sqlite import PAGE_BYTES
 from matchpod.ports import DatabaseUnavailableError
 
 STEP_PAGES: Final = 64
-"""Pages per transaction: it takes a few milliseconds, in which others wait to write."""
+"""Number of pages returned per transaction, which blocks other writers for a few milliseconds."""
 PAUSE_S: Final = 0.05
 KEPT_SHARE: Final = 0.1
-"""Part of the file that stays free, for what is stored next: with a retention of a month, a day needs a thirtieth."""
+"""Share of the file that stays free for new rows. With a retention of a month, a day's rows need about a thirtieth."""
 BUSY_S: Final = 5.0
-"""How long to wait for a lock of another connection."""
+"""How long to wait for a lock that another connection holds."""
 SPARE_BYTES: Final = 16 * 1024 * 1024
-"""Free disk space that VACUUM must leave."""
+"""Minimum disk space that must stay free during a VACUUM."""
 
 _INCREMENTAL: Final = 2
 _MB: Final = 1_000_000
@@ -38,11 +38,11 @@ _log = logging.getLogger(__name__)
 
 
 class VacuumError(Exception):
-    """The file cannot be made smaller; the message is a sentence for the operator."""
+    """The file could not be made smaller; the message is a sentence for the operator."""
 
 
 class Pages(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a file; `size` is that of a page in bytes."""
+    """The number of pages of a file, and of its free pages; `size` is the size of a page in bytes."""
 
     size: int
     count: int
@@ -52,7 +52,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def surplus(self) -> int:
-        """Free pages that are not kept for what is stored next."""
+        """Number of free pages beyond KEPT_SHARE."""
         return max(0, self.free - int(self.count * KEPT_SHARE))
 
 
@@ -60,7 +60,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
-    """Make the file smaller in steps while it is in use, except for a tenth of it; return by how many bytes."""
+    """Shrink the file in steps while it is in use, until KEPT_SHARE of it is free; return by how many bytes."""
     try:
         first = pages = await asyncio.to_thread(read_pages, path)
         if pages.surplus and not pages.is_incremental:
@@ -73,7 +73,7 @@ async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
             await asyncio.sleep(pause_s)
             before, pages = pages, await asyncio.to_thread(read_pages, path)
             if pages.count >= before.count:
-                break  # others fill the file faster
+                break  # the file is filled faster than it is shrunk
         if pages.count < first.count:
             await asyncio.to_thread(_checkpoint, path)
     except sqlite3.Error as exc:
@@ -82,19 +82,19 @@ async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
 
 
 def read_pages(path: Path) -> Pages:
-    """Return how many pages a file has."""
+    """Return the numbers of pages of a file."""
     with closing(_connect(path)) as connection:
         return _pages(connection)
 
 
 def _step(path: Path, pages: int) -> None:
     with closing(_connect(path)) as connection:
-        # Not `execute`: it would stop after the first page.
+        # `execute` would stop after the first page.
         connection.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _checkpoint(path: Path) -> None:
-    """Move the write-ahead log to the file, which becomes smaller only then; nothing waits for it."""
+    """Move the write-ahead log to the file without blocking other connections. Only this shrinks the file."""
     with closing(_connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -109,12 +109,12 @@ def check_unused(path: Path) -> None:
 
 
 def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int, int]:
-    """Rewrite the file without free pages; return its size before and after. Then `give_back` can shrink it in steps.
+    """Rewrite the file without free pages; return its size before and after. Later, `give_back` can shrink it in steps.
 
-    Its pages get the size of those of a new file. Raise VacuumError if another process has opened it, or if the disk
-    has too little space for a second and a third copy: SQLite writes one next to the file, and one to its journal.
+    Its pages get the page size of new files. Raise VacuumError if another process has opened the file, or if the disk
+    has too little space for two copies, one of which SQLite writes next to the file, and one to its journal.
     """
-    os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # not in memory, and not on another disk
+    os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # not in memory or on another disk
     before = path.stat().st_size
     try:
         with closing(_connect(path, busy_s=0)) as connection:
@@ -124,9 +124,9 @@ def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int
             if (found := free(path.parent)) < needed:
                 needed_mb = -(-needed // _MB)
                 raise VacuumError(
-                    f"To make {path} smaller, {needed_mb} MB must be free on its disk, {found // _MB} MB are."
+                    f"Making {path} smaller needs {needed_mb} MB of free disk space; only {found // _MB} MB are free."
                 )
-            # The size of pages cannot be changed while there is a write-ahead log.
+            # The page size cannot be changed in WAL mode.
             connection.execute("PRAGMA journal_mode = DELETE").fetchall()
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")

@@ -1,6 +1,7 @@
-"""Report to systemd that the service is ready, alive and stopping, as sd_notify(3) describes it.
+"""Report to systemd that the service is ready, alive or stopping, as described in sd_notify(3).
 
-Only for a unit with `Type=notify`, which sets NOTIFY_SOCKET; with `WatchdogSec=` also WATCHDOG_USEC and WATCHDOG_PID.
+This works in a unit with `Type=notify`, which sets NOTIFY_SOCKET. `WatchdogSec=` also sets WATCHDOG_USEC and
+WATCHDOG_PID.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from collections.abc import MutableMapping
 from typing import Final
 
 BEATS: Final = 3
-"""Reports per timeout of the watchdog, so that a single late one does no harm."""
+"""Number of reports per watchdog timeout, so that a single late report does no harm."""
 
 _VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 _log = logging.getLogger(__name__)
 
 
 class SystemdNotifier:
-    """Sends reports to systemd; does nothing without its variables, which are removed: children must not report."""
+    """Sends reports to systemd, or does nothing if its variables are not set.
+
+    The variables are removed from the environment, because child processes must not report.
+    """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         path, timeout_us, pid = (environment.pop(name, "") for name in _VARIABLES)
@@ -28,7 +32,7 @@ class SystemdNotifier:
         self._address = f"\0{path[1:]}" if path.startswith("@") else path
         is_for_us = pid in ("", str(os.getpid())) and timeout_us.isdigit()
         self.watchdog_s: Final = int(timeout_us) / 1_000_000 if path and is_for_us else 0.0
-        """The timeout of the watchdog; 0 if there is none."""
+        """The watchdog timeout; 0 if there is no watchdog."""
         self._has_failed = False
 
     def ready(self, status: str) -> None:
@@ -40,7 +44,7 @@ class SystemdNotifier:
         self._send("STOPPING=1\nSTATUS=stopping")
 
     async def run_watchdog(self) -> None:
-        """Report that the event loop makes progress, until cancelled; systemd restarts a process that does not."""
+        """Report, until cancelled, that the event loop makes progress; without that, systemd restarts the process."""
         while True:
             self._send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / BEATS)

@@ -1,7 +1,7 @@
 """Encrypt secrets at rest with AES-256-GCM and a key that is read from a file or given as text.
 
-A sealed secret is one version byte, the nonce, and the ciphertext with its tag. The key file is created on first use
-and never changed: without it no sealed secret can be opened. While a key is replaced there are several: the first one
+A sealed secret is a version byte, the nonce, and the ciphertext with its tag. The key file is created on first use and
+never changed; without it, no sealed secret can be opened. During a key rotation there are several keys: the first
 seals, all of them open.
 """
 
@@ -24,7 +24,7 @@ KEY_BYTES = 32
 
 _VERSION = b"\x01"
 _NONCE_BYTES = 12
-"""The nonce size GCM is designed for; random nonces are safe for 2**32 secrets per key."""
+"""The nonce size that GCM is designed for. Random nonces are safe for 2**32 secrets per key."""
 
 _KEY_MODE = 0o600
 
@@ -34,18 +34,18 @@ class VaultKeyError(Exception):
 
 
 class KeyFileVault:
-    """Seals secrets with a key, and opens those that were sealed with it or one of the others."""
+    """Seals secrets with a key, and opens secrets that were sealed with this key or one of `others`."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
-        for each in (key, *others):
-            if len(each) != KEY_BYTES:
-                raise VaultKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(each)}")
+        for given in (key, *others):
+            if len(given) != KEY_BYTES:
+                raise VaultKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(given)}")
         self._cipher = AESGCM(key)
         self._others = tuple(AESGCM(other) for other in others)
 
     @classmethod
     def from_file(cls, path: Path) -> KeyFileVault:
-        """Use the key in this file, creating it if missing; VaultKeyError if it is not a key."""
+        """Use the key in this file, creating the file if it is missing; VaultKeyError if it does not contain a key."""
         try:
             key = _read_key(path)
             if key is None:
@@ -59,7 +59,7 @@ class KeyFileVault:
 
     @classmethod
     def from_text(cls, text: str) -> KeyFileVault:
-        """Use keys in base64, standard or URL-safe, with commas between them; VaultKeyError if one is not a key."""
+        """Use keys in base64 (standard or URL-safe), separated by commas; VaultKeyError if a key is invalid."""
         return cls(*(_decode_key(part) for part in text.split(",")))
 
     def seal(self, secret: str) -> bytes:
@@ -102,13 +102,13 @@ def _decode_key(text: str) -> bytes:
 def _read_key(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
-            return file.read(KEY_BYTES + 1)  # one more byte, to detect a file that is too long
+            return file.read(KEY_BYTES + 1)  # an additional byte detects a file that is too long
     except FileNotFoundError:
         return None
 
 
 def _create_key_file(path: Path) -> None:
-    """Create the key file atomically; keep a key that another process created in the meantime."""
+    """Create the key file atomically; keep a key that another process has created meanwhile."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _KEY_MODE)
     try:

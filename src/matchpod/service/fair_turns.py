@@ -26,22 +26,22 @@ few reader threads do the work of all keys."""
 OF_KEY_SHARED: Final = 4
 """The same limit with a database on the network, because some turns wait for its answers."""
 NEAR_S: Final = 10.0
-"""Seconds without a turn of another owner until an owner counts as alone. Before, its keys have half as many turns in
-progress, and one turn begins per iteration of the loop, because the next turn of another owner waits for them."""
+"""Seconds without a turn of another owner until an owner counts as alone. Until then, its keys have half as many turns
+in progress, and one turn begins per iteration of the loop, because the next turn of another owner waits for them."""
 BURST: Final = 8
 """Maximum number of turns that begin per iteration of the loop, if their owner is alone. Their writes are then
 committed together."""
 SLOW_S: Final = 0.02
-"""Seconds after the last turn of a key began, until the key may have its full number of turns in progress, even if its
-owner is not alone. Work that takes this long waits for the database more than it computes."""
+"""Seconds since the last turn of a key began, from which the key may have its full number of turns in progress even if
+its owner is not alone. Work that takes this long waits for the database more than it computes."""
 CHANGES: Final = 8
 """Factor for the number of turns in progress if they change something. They mostly wait for a commit, and turns that
 wait together share it."""
 AT_ONCE: Final = 64
 """Maximum number of turns in progress, of all keys together."""
 MAX_WAITING: Final = 1_000
-"""Maximum number of waiting requests per key, which are held in memory. A full queue is done within two
-seconds."""
+"""Maximum number of waiting requests per key, which are held in memory. A full queue is processed within
+a second or two."""
 MAX_WAIT_S: Final = 10.0
 """Timeout of the wait for a turn, shorter than the timeouts of clients and proxies, so that they get a response."""
 FULL_S: Final = 5.0
@@ -135,13 +135,13 @@ class FairTurns:
         """Number of turns that have begun in this iteration of the loop."""
         self._is_planned = False
         self._held: asyncio.TimerHandle | None = None
-        """Ends the time in which waiting work is held back."""
+        """The timer that ends the hold on waiting work."""
         self._is_due = False
         """True if waiting work was held back long enough, so that the next turn begins in any case."""
 
     @property
     def waiting(self) -> int:
-        """Number of turns that are waited for, of all keys."""
+        """Number of requests of all keys that wait for a turn."""
         return sum(map(len, self._queues.values()))
 
     def begin(self, key: TurnKey) -> bool:

@@ -1,4 +1,4 @@
-"""Record who takes care of a match that needs attention, so that others need not look at it."""
+"""Record who takes care of a match that needs attention, so that colleagues need not look at it."""
 
 from __future__ import annotations
 

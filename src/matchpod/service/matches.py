@@ -81,7 +81,7 @@ class Creation(msgspec.Struct, frozen=True):
 class Matches:
     """The matches of all organizations; each organization can access only its own.
 
-    `db_version` returns a number that differs after each change of the database, or None if it is not known at once.
+    `db_version` returns a number that differs after each change of the database; None if it cannot be read at once.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
@@ -138,7 +138,7 @@ class Matches:
         now_ms = self._clock.now_ms()
         used = used_key(principal.org_id, idempotency_key, decoded, now_ms)
         earlier = await earlier_use(self._db, used) if used is not None else None
-        # Before validation: a repeated request gets its match even if the region was switched off since.
+        # Before validation, so that a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()

@@ -1,7 +1,7 @@
 """Create and end the tokens of overlays, which show a match in a stream to viewers without a log-in.
 
-A token is in the URL that a streamer enters in their program. It shows its match and nothing else, and works until it
-is ended, even after the match. Only its hash is stored.
+A token is in the URL that a streamer enters in their streaming software. It shows its match and nothing else, and works
+until it is ended, even after the match. Only its hash is stored.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def check_key(key: str | None) -> None:
 
 
 def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, place: str = "") -> Idempotency | None:
-    """Return the use of a key for a body; None without a key. Keys are separate for each `place`, such as a server."""
+    """Return the use of a key with a body; None without a key. Each `place`, such as a server, has its own keys."""
     if key is None:
         return None
     # Keys contain no space, so a space separates the keys of a place from those of creations.
@@ -38,7 +38,7 @@ def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, plac
 
 
 async def earlier_use(db: Database, used: Idempotency) -> tuple[str, str] | None:
-    """The body hash of the key's earlier use and the id that it created; None if unused within the last day."""
+    """Return the body hash of a key's earlier use, and the id it created; None if unused within the last day."""
     return await servers.find_idempotent(db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
 

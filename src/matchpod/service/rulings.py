@@ -44,7 +44,7 @@ from matchpod.storage.servers import Idempotency, ServerRow
 
 PER_MINUTE: Final = 120
 """Maximum number of rulings and withdrawals per organization and minute. Each is stored forever, and sent to all
-readers of the stream."""
+readers of the organization's stream."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -97,14 +97,14 @@ class Rulings:
 
     @unavailable_on_outage
     async def withdraw(self, principal: Principal, server_id: str) -> None:
-        """Withdraw the ruling that counts on a match of the caller; NotFoundError if there is none."""
+        """Withdraw the current ruling on a match of the caller; NotFoundError if there is none."""
         row = await self._own_row(principal, server_id)
         await self.end(row, actor=principal.actor, key_id=principal.key_id)
 
     async def make(
         self, row: ServerRow, request: RulingRequest, *, actor: str, key_id: str, used: Idempotency | None = None
     ) -> Ruling:
-        """Store a ruling on a match, which then counts. `actor` is named in the audit log, `key_id` in the ruling."""
+        """Store a ruling, which becomes the current one. `actor` is named in the audit log, `key_id` in the ruling."""
         if request.winner is not RuledWinner.NONE and not has_ruled_teams(read_settings(row.settings)):
             raise errors.InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
         now_ms = self._check_time(row)
@@ -157,7 +157,7 @@ class Rulings:
         """Return the current time; raise an error if the match cannot be ruled on now."""
         now_ms = self._clock.now_ms()
         if not row.has_ended or row.ended_at_ms is None:
-            raise errors.MatchNotEndedError("The match has not ended. It can be ruled once it has an outcome.")
+            raise errors.MatchNotEndedError("The match has not ended. It can be ruled on once it has an outcome.")
         if now_ms > rulings_end_ms(row.ended_at_ms):
             raise errors.RulingTooLateError(f"The match ended more than {RULING_DAYS} days ago. Its rulings are final.")
         return now_ms

@@ -27,7 +27,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     """The id of the object of the act, or empty."""
     detail: str
-    """One sentence, or empty; without secrets."""
+    """A sentence without secrets, or empty."""
 
 
 def insert(row: AuditRow) -> Statement:

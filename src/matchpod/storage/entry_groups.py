@@ -18,8 +18,8 @@ from matchpod.storage.announcements import CHANNEL
 from matchpod.storage.rows import write_one
 
 LOCK_MS: Final = 2_000
-"""The lock timeout of a group, for a server's row that another transaction has locked (such as a frozen process, whose
-transaction PostgreSQL ends after 15 s)."""
+"""The lock timeout of a group, if another transaction has locked a server's row. PostgreSQL ends the transaction of a
+frozen process only after 15 s."""
 LOCK_ALONE_MS: Final = 250
 """The lock timeout for each single entry, after its group has timed out. It is short, because other matches wait."""
 ANNOUNCED_TOGETHER: Final = 100

@@ -49,7 +49,7 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     is_final: bool = False
     """True once the match has ended and the row has its final values. Then its MapStats are stored too, if possible."""
     sort_ms: int = 0
-    """When it started; 0 if it never did, so that it sorts last."""
+    """When the map started; 0 if it never started, so that it sorts last."""
     is_complete: bool = False
     missing_rounds: bytes | None = None
     """JSON array of the rounds with missing log lines. None if the map ended before this column existed."""
@@ -83,7 +83,7 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     finished_at_ms: int | None = None
     duration_s: int | None = None
     sort_ms: int = 0
-    """When it started; 0 if it never did, so that it sorts last."""
+    """When the series started; 0 if it never started, so that it sorts last."""
 
 
 class MapStats(msgspec.Struct, frozen=True, kw_only=True):

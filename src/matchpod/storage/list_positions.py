@@ -24,7 +24,7 @@ MAX_LISTS: Final = 32
 STEP: Final = 2_000
 """Number of rows between two cached positions among the rows that never started, which have no day."""
 PASSING: Final = frozenset({MapStatus.UPCOMING, MapStatus.LIVE})
-"""Statuses that do not last: rows leave lists by these statuses again, oldest first."""
+"""Temporary statuses. Rows leave lists filtered by these statuses, oldest first."""
 _CHANGING_DAYS: Final = 2
 """Number of newest days that are not cached, because their rows still change."""
 

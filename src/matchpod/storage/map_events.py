@@ -2,7 +2,7 @@
 
 A batch is a few lines of JSON under the number of its first item. Two writers that continue from the same item
 collide on that number, and one of them is rejected. After the match, batches are merged into larger, compressed
-ones, which read the same. Old batches are deleted.
+batches, which read the same. Old batches are deleted.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def append(map_id: str, first_seq: int, lines: Sequence[bytes], *, at_ms: int) -
     """Store items numbered from `first_seq`; DuplicateError if an item with that number exists."""
     if not lines:
         raise ValueError("a batch has at least one item")
-    # A merged batch may contain the number without starting at it: insert the start of that batch instead, so that
-    # the key collides.
+    # A merged batch may contain the number without starting at it. Then the start of that batch is inserted instead, so
+    # that the key collides.
     return Statement(
         "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body) VALUES (:map_id, COALESCE(("
         " SELECT CASE WHEN first_seq + count > :first_seq THEN first_seq END FROM map_events"

@@ -27,7 +27,7 @@ CALLBACK_LEASE_MS: Final = 30_000
 """How long the lease of a callback lasts. An attempt takes at most 15 s."""
 
 REDELIVERY: Final = "redelivery"
-"""The lease owner after a redelivery was requested during an attempt. Another attempt follows the current one."""
+"""Set as lease owner if a redelivery is requested during an attempt, so that another attempt follows."""
 
 REPEAT_AFTER_MS: Final = (0, 60_000, 120_000, 240_000, 480_000, LATEST_REPEAT_MS)
 """Delays before an attempt that was not recorded is repeated, by the number of unrecorded attempts before it.

@@ -173,5 +173,5 @@ async def post_of(db: Database, token: str) -> CheckPost | None:
 
 
 def forget_posts(check_id: str) -> Statement:
-    """Reject further posts of a check, so that servers that still send them remove the log address."""
+    """Reject further posts of a check. A server that still sends posts then removes the log address."""
     return Statement("DELETE FROM check_posts WHERE check_id = :id", {"id": check_id})

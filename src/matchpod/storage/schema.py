@@ -82,7 +82,7 @@ _FIRST = (
     # Separate from `servers`, which is read far more often than a match is resumed.
     "CREATE TABLE snapshots (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL, state BLOB NOT NULL)",
     "CREATE INDEX servers_by_owner ON servers (lease_owner) WHERE lease_owner IS NOT NULL",
-    # Only open servers: released ones, the vast majority, are kept out of the most frequently used index.
+    # A partial index: released servers, the vast majority, are kept out of the most frequently used index.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
     "CREATE INDEX servers_waiting ON servers (region, created_at_ms) WHERE phase = 'pending'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",

@@ -1,4 +1,4 @@
-"""Limit on how many servers a fleet's secret is tried while no server is known to accept it.
+"""Limit on how many servers a fleet's secret is tried at a time, while no server is known to accept it.
 
 A trial is an attempt to use the secret on a server. Each region has a few places per secret, which all processes share.
 A trial occupies a place until it ends, and keeps it if the server rejects the secret. So the secret is tried on at most
@@ -19,7 +19,8 @@ KEPT_MS: Final = 24 * 3_600_000
 """How long the rows of a replaced secret are kept. After this time, all processes use the new secret."""
 
 _IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :ahead_ms))"
-"""A start time in the future is of a replica whose clock is ahead. If it is far ahead, a clock has been set back."""
+"""SQL condition for a place that is free again after a trial. A start in the near future is of a replica whose clock is
+ahead; a start in the far future means that a clock was set back."""
 
 
 async def begin(db: Database, region: str, secret: str, trial: str, *, places: int, now_ms: int) -> bool:

@@ -433,7 +433,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """Repair times after the clock was set back: make rows due now that are due too late, and end too long leases."""
+    """Repair due times and leases that are too far in the future, because the clock was set back."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,
@@ -498,7 +498,7 @@ def mark_released(server_id: str, fence: int) -> Statement:
 
 
 def wake_region(region: str, now_ms: int) -> Statement:
-    """Make all matches of a region that wait for a server, or for a release, due now. The region is available again."""
+    """Make all matches due now that wait for a server, or for its release, in a region that is available again."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",

@@ -104,7 +104,7 @@ async def test_start_goes_on_without_regions_that_may_heal_and_a_match_waits_for
         async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions="".join(regions)) as service:
             client = Client(service)
             assert await client.faults() == {
-                "namespace": "There is no Fleet cs2-eu in the namespace nowhere. It has none.",
+                "namespace": "There is no Fleet cs2-eu in the namespace nowhere. The namespace has no Fleets.",
                 "fleet": "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
                 "cluster": f"{UNREACHABLE} cannot be reached: Connection refused.",
                 "token": "The cluster rejected the credentials of the service: Unauthorized (HTTP 401).",

@@ -75,7 +75,7 @@ def test_empty_folder_that_others_can_read_is_corrected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bits", "name", "message"),
     [
-        (0o755, "report.doc", "has files of others.* or run: chmod 700 /"),
+        (0o755, "report.doc", "contains files that are not Matchpod's.* or run: chmod 700 /"),
         (0o1777, "matchpod.sqlite3", "is a folder for all users; use a new folder for Matchpod only$"),
     ],
 )
@@ -92,7 +92,7 @@ def test_folder_of_another_user_is_not_changed(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "matchpod.sqlite3").touch()
     tmp_path.chmod(0o750)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(SharedFolderError, match=r"^belongs to another user \(uid \d+\), and others have access to it"):
+    with pytest.raises(SharedFolderError, match=r"^belongs to another user \(uid \d+\), and other users can access it"):
         make_data_folder(tmp_path)
     assert mode(tmp_path) == 0o750
 

@@ -113,7 +113,7 @@ async def test_file_in_use_is_not_vacuumed(tmp_path: Path) -> None:
 def test_vacuum_needs_free_disk_space(tmp_path: Path) -> None:
     path = old_file(tmp_path / "db")
     size = path.stat().st_size
-    with pytest.raises(VacuumError, match=r"19 MB must be free on its disk, 18 MB are\.$"):
+    with pytest.raises(VacuumError, match=r"needs 19 MB of free disk space; only 18 MB are free\.$"):
         vacuum(path, free=lambda _: 18_000_000)
     assert path.stat().st_size == size
     vacuum(path, free=lambda _: 19_000_000)

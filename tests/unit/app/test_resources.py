@@ -148,7 +148,9 @@ async def test_folder_shared_with_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "report.doc").touch()
     tmp_path.chmod(0o755)
     message = await opening_error(settings(tmp_path))
-    assert message.startswith(f"The data folder {tmp_path} has files of others, and others have access to it; use ")
+    assert message.startswith(
+        f"The data folder {tmp_path} contains files that are not Matchpod's, and other users can access it; use "
+    )
     assert message.endswith(f"or run: chmod 700 {tmp_path}.")
     assert [path.name for path in tmp_path.iterdir()] == ["report.doc"]
 

@@ -42,14 +42,6 @@ def test_kill_has_its_modifiers_and_distance() -> None:
     )
 
 
-def test_unknown_modifier_inair_is_ignored() -> None:
-    assert not live().kill(1, 3, "awp", " (inair)").last(ev.Kill).is_in_air
-
-
-def test_team_kill_is_not_an_enemy_kill() -> None:
-    assert not live().kill(1, 2).last(ev.Kill).is_enemy
-
-
 def test_self_kill_is_a_death_and_not_a_kill() -> None:
     log = live().kill(1, 1, "hegrenade")
     assert log.last(ev.Death) == ev.Death(log.now, id64(1), "hegrenade")

@@ -9,7 +9,6 @@ from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, TeamRoster
 from matchpod.cs2.interpreter import MAX_USERS, Interpreter
-from matchpod.cs2.map_flow import MapPhase
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive, id64
 
 
@@ -20,11 +19,6 @@ def test_map_goes_live_with_the_first_round_after_the_last_restart() -> None:
     assert live.at_ms - live.since_ms == 15_000
     assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
     assert log.last(ev.RoundStarted).team2 == (id64(3), id64(4))
-
-
-def test_match_start_in_warmup_does_not_make_the_map_live() -> None:
-    log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).write('World triggered "Warmup_Start"').round_start()
-    assert not log.all(ev.MapLive)
 
 
 def test_knife_round_is_undone_by_the_next_match_start() -> None:
@@ -40,11 +34,6 @@ def test_score_line_ends_warmup_if_the_warmup_end_line_was_lost() -> None:
     log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).write('World triggered "Warmup_Start"')
     log.match_start().round_start()
     assert log.all(ev.MapLive)
-
-
-def test_kills_before_the_map_is_live_are_ignored() -> None:
-    log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).kill(1, 3)
-    assert not log.all(ev.Kill)
 
 
 def test_round_is_won_by_the_team_on_the_winning_side() -> None:
@@ -77,25 +66,6 @@ def test_teams_keep_their_score_through_halves_and_overtimes() -> None:
     assert (decided.team1_score, decided.team2_score) == (5, 2)
 
 
-def test_outdated_team_names_after_halftime_do_not_change_the_sides() -> None:
-    # On a real server the score is swapped in the freeze time of round 13, the names only at the end of that round.
-    log = ServerLog().go_live().play("CT").round_end("CT").swap_sides()
-    for account, old in list(log.side.items()):
-        log.switch(account, old, "TERRORIST" if old == "CT" else "CT")
-    log.write(
-        "Starting Freeze period", 'MatchStatus: Team playing "CT": Reds', 'MatchStatus: Team playing "TERRORIST": Blues'
-    )
-    log.status().round_start().round_end("TERRORIST")
-    assert log.last(ev.RoundDecided).winner is Team.TEAM1
-
-
-def test_score_reveals_halftime_without_player_lines() -> None:
-    log = ServerLog().go_live().play("CT").round_end("CT").swap_sides()
-    log.interpreter.flow.sides.clear_sides()
-    log.freeze()
-    assert log.last(ev.SidesSwapped).team1_side is Side.T
-
-
 def test_round_score_reveals_halftime_without_status_lines() -> None:
     # CS:GO prints no status lines.
     log = ServerLog(competitive(roster=False)).write('World triggered "Match_Start" on "x"').round_start()
@@ -103,13 +73,6 @@ def test_round_score_reveals_halftime_without_status_lines() -> None:
     log.write('Team "TERRORIST" triggered "SFUI_Notice_Terrorists_Win" (CT "0") (T "2")')
     assert log.last(ev.SidesSwapped).team1_side is Side.T
     assert log.last(ev.RoundDecided).team1_score == 2
-
-
-def test_without_a_roster_team1_is_the_team_that_started_as_ct() -> None:
-    log = ServerLog(competitive(roster=False)).go_live()
-    assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
-    log.play("CT").round_end("CT").halftime().round_end("CT")
-    assert log.last(ev.RoundDecided).winner is Team.TEAM2
 
 
 def test_without_a_roster_a_player_who_changes_side_changes_team() -> None:
@@ -163,14 +126,6 @@ def test_line_of_a_player_who_has_left_brings_nobody_back(line: str, roster: boo
     assert log.last(ev.RoundStarted).team2 == (id64(3), id64(4))
     assert not log.all(ev.LineupGrown)
     assert id64(2) not in {event.player_id for event in log.all(ev.PlayerJoinedSide)[4:]}
-
-
-def test_pending_id_brings_nobody_back_after_lost_lines() -> None:
-    for line in ABSENT[:3]:
-        log = ServerLog(competitive(roster=False)).go_live().leave(2)
-        log.interpreter.on_lost_lines(log.now, 1000)
-        log.write(line).round_end("CT").freeze().round_start()
-        assert id64(2) not in log.last(ev.RoundStarted).team1 + log.last(ev.RoundStarted).team2
 
 
 def test_player_who_returned_during_lost_lines_is_in_the_line_up() -> None:
@@ -260,19 +215,6 @@ def test_bot_that_was_kicked_is_in_no_line_up() -> None:
     assert log.last(ev.RoundStarted).team2 == (id64(3), "BOT:Rex")
 
 
-def test_rejoined_player_without_a_team_line_plays_from_the_next_round_on() -> None:
-    log = ServerLog().go_live().leave(2).round_end("CT").freeze().round_start()
-    log.write(
-        f'{log.token(2, "")} connected, address "203.0.113.1:1"',
-        f"{log.token(2, '')} STEAM USERID validated",
-        f"{log.token(2, '')} entered the game",
-        f'{log.token(2)} picked up "knife"',
-    )
-    assert not log.all(ev.LineupGrown)
-    log.round_end("CT").freeze().write(f'{log.token(2)} picked up "knife"').round_start()
-    assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
-
-
 def test_disconnect_reason_distinguishes_map_change_from_leaving() -> None:
     log = ServerLog().go_live().leave(1).leave(2, "NETWORK_DISCONNECT_LOOPDEACTIVATE")
     assert [event.is_map_change for event in log.all(ev.PlayerDisconnected)] == [False, True]
@@ -294,24 +236,6 @@ def test_pending_id_is_resolved_by_name_and_user_id() -> None:
         '"Nil<1><STEAM_ID_PENDING><CT>" picked up "knife"',
     )
     assert len(log.events) == before
-
-
-def test_bots_play_without_connection_events() -> None:
-    log = (
-        ServerLog()
-        .go_live()
-        .write(
-            '"Rex<9><BOT><>" connected, address "(unknown)"',
-            '"Rex<9><BOT><>" entered the game',
-            '"Rex<9><BOT>" switched from team <Unassigned> to <CT>',
-        )
-    )
-    assert not any(event.player_id == "BOT:Rex" for event in log.all(ev.PlayerConnected))
-    log.round_end("CT").freeze().round_start()
-    assert "BOT:Rex" in log.last(ev.RoundStarted).team1
-    log.write('"Rex<9><BOT><CT>" disconnected (reason "x")')
-    assert log.last(ev.PlayerGone).player_id == "BOT:Rex"
-    assert not log.all(ev.PlayerDisconnected)
 
 
 def test_renames_and_chat_are_events() -> None:
@@ -357,14 +281,6 @@ def test_restore_returns_to_an_earlier_round_and_its_draw_line_is_not_a_round() 
     assert log.round_end("TERRORIST").last(ev.RoundDecided).round_number == 2
 
 
-def test_restore_into_the_previous_half_swaps_the_sides_back() -> None:
-    log = ServerLog().go_live().play("CT", "CT").round_end("TERRORIST").halftime().play("CT")
-    restore(log, 2, 2, 0)
-    assert log.last(ev.RoundRestored).team1_score == 2
-    log.round_start().round_end("CT")
-    assert log.last(ev.RoundDecided).winner is Team.TEAM1
-
-
 def test_restore_after_the_end_reopens_the_map() -> None:
     log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     assert log.all(ev.MapEnded)
@@ -384,12 +300,6 @@ def test_restore_on_a_new_server_continues_at_the_restored_round() -> None:
 # --- ends --------------------------------------------------------------------------------------------------------
 
 
-def test_game_over_with_the_score_of_the_last_round_ends_the_map() -> None:
-    log = ServerLog().go_live().play("CT").round_end("CT").game_over()
-    assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 2, 0, True)
-    assert log.interpreter.flow.phase is MapPhase.OVER
-
-
 def test_nothing_after_game_over_counts() -> None:
     log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     before = [type(event) for event in log.events]
@@ -405,11 +315,6 @@ def test_game_over_with_another_score_waits_for_a_second_source() -> None:
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 13, 0, is_complete=False)
 
 
-def test_pending_game_over_is_confirmed_by_the_next_map() -> None:
-    log = ServerLog().go_live().play("CT").game_over(score=(13, 0)).load("de_dust2")
-    assert [type(event) for event in log.events[-2:]] == [ev.MapEnded, ev.MapLoading]
-
-
 def test_game_over_of_an_unknown_map_needs_confirmation() -> None:
     log = ServerLog().join(1, 2, 3, 4).game_over(score=(13, 7))
     assert not log.all(ev.MapEnded)
@@ -418,48 +323,7 @@ def test_game_over_of_an_unknown_map_needs_confirmation() -> None:
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 13, 7, False)
 
 
-def test_game_over_contradicted_by_a_restored_round_is_dropped() -> None:
-    log = ServerLog().go_live().play("CT").game_over(score=(13, 0))
-    restore(log, 1, 1, 0)
-    log.load("de_dust2")
-    assert not log.all(ev.MapEnded)
-
-
 # --- logs joined during a map, lost lines ------------------------------------------------------------------------
-
-
-def test_map_first_seen_in_freeze_time_goes_live_with_the_rounds_played() -> None:
-    log = ServerLog().join(1, 2, 3, 4)
-    log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
-    log.freeze().round_start()
-    assert log.last(ev.MapLive).rounds_played == 7
-    assert log.last(ev.RoundStarted).round_number == 8
-
-
-def test_map_first_seen_at_a_round_end_goes_live_with_the_rounds_played() -> None:
-    log = ServerLog().join(1, 2, 3, 4)
-    log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
-    log.round_end("CT")
-    assert log.last(ev.MapLive).rounds_played == 7
-    assert log.last(ev.RoundDecided).round_number == 8
-
-
-def test_round_start_alone_does_not_make_a_map_live() -> None:
-    # A new server plays empty rounds until its match is set up.
-    assert not ServerLog().round_start().all(ev.MapLive)
-
-
-def test_renaming_teams_during_a_map_does_not_swap_them() -> None:
-    log = ServerLog().go_live().play("CT")
-    log.write('MatchStatus: Team playing "CT": Blues', 'MatchStatus: Team playing "TERRORIST": Reds')
-    assert log.round_end("CT").last(ev.RoundDecided).winner is Team.TEAM1
-
-
-def test_round_number_includes_rounds_missing_from_the_log() -> None:
-    log = ServerLog().go_live().play("CT")
-    log.score, log.rounds = {"CT": 3, "TERRORIST": 1}, 4
-    log.freeze().round_start().round_end("CT")
-    assert log.last(ev.RoundDecided).round_number == 5
 
 
 def test_map_goes_live_after_a_status_line_without_match_start() -> None:
@@ -489,12 +353,6 @@ def test_deathmatch_goes_live_without_a_round_start_and_ends_with_game_over() ->
     assert log.last(ev.Kill).is_enemy
     log.game_over("deathmatch", (0, 0))
     assert log.last(ev.MapEnded).is_complete
-
-
-def test_teammates_are_not_enemies_in_team_deathmatch() -> None:
-    team = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmSubMode.TEAM)
-    log = ServerLog(team).load().join(1, 2, 3).match_start(0).kill(1, 2).kill(1, 3)
-    assert [kill.is_enemy for kill in log.all(ev.Kill)] == [False, True]
 
 
 # --- statistics of the game, snapshots ---------------------------------------------------------------------------

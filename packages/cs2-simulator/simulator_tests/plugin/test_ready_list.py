@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from cs2_simulator.play.player import Player
 from cs2_simulator.plugin.series import PluginStage
 from simulator_tests.plugin.plugin_harness import PluginHarness, id64, match
 
@@ -13,13 +16,18 @@ def with_full_teams(team_size: int = 2, **changes: object) -> PluginHarness:
     return harness
 
 
-def test_match_starts_when_the_last_player_is_ready() -> None:
-    harness = with_full_teams()
-    for player in harness.arena.players[:-1]:
-        harness.door.say(player, ".ready")
-    assert harness.stage() is PluginStage.WARMUP
-    harness.door.say(harness.arena.players[-1], "!R")
+def assert_last_starts(harness: PluginHarness, *players: Player, command: str = ".ready") -> None:
+    """Play starts when the last of these players has said the command, and not before."""
+    for player in players:
+        assert harness.stage() is PluginStage.WARMUP
+        harness.door.say(player, command)
     assert harness.stage() is PluginStage.LIVE
+
+
+@pytest.mark.parametrize("command", [".ready", "!R"])
+def test_match_starts_when_the_last_player_is_ready(command: str) -> None:
+    harness = with_full_teams()
+    assert_last_starts(harness, *harness.arena.players, command=command)
 
 
 def test_unready_cancels_ready() -> None:
@@ -44,23 +52,14 @@ def test_ready_state_is_removed_when_a_player_leaves() -> None:
 
 def test_all_of_a_side_that_is_more_than_complete_must_be_ready() -> None:
     harness = with_full_teams(players_per_team=1)
-    *others, last = harness.arena.players
-    for player in others:
-        harness.door.say(player, ".ready")
-    assert harness.stage() is PluginStage.WARMUP
-    harness.door.say(last, ".ready")
-    assert harness.stage() is PluginStage.LIVE
+    assert_last_starts(harness, *harness.arena.players)
 
 
 def test_coach_counts_like_a_player() -> None:
     harness = with_full_teams(players_per_team=2)
     first, *others = harness.arena.players
     harness.door.say(first, ".coach ct")
-    for player in others:
-        harness.door.say(player, ".ready")
-    assert harness.stage() is PluginStage.WARMUP
-    harness.door.say(first, ".ready")
-    assert harness.stage() is PluginStage.LIVE
+    assert_last_starts(harness, *others, first)
 
 
 def test_players_force_the_start_of_their_side_if_enough_of_them_are_there() -> None:
@@ -69,10 +68,7 @@ def test_players_force_the_start_of_their_side_if_enough_of_them_are_there() -> 
     one, two, three = harness.arena.players
     harness.door.say(one, ".forceready")
     harness.enter(1)
-    for player in (two, three, one):
-        assert harness.stage() is PluginStage.WARMUP
-        harness.door.say(player, ".forceready")
-    assert harness.stage() is PluginStage.LIVE
+    assert_last_starts(harness, two, three, one, command=".forceready")
 
 
 def test_start_is_not_forced_if_that_is_forbidden() -> None:
@@ -85,13 +81,9 @@ def test_start_is_not_forced_if_that_is_forbidden() -> None:
 
 def test_match_waits_for_spectators_if_it_needs_them() -> None:
     harness = with_full_teams(1, min_spectators_to_ready=1, spectators={"players": {id64(7): ""}})
-    for player in harness.arena.players:
-        harness.door.say(player, ".ready")
     caster = harness.enter(7)
     assert caster is not None
-    assert harness.stage() is PluginStage.WARMUP
-    harness.door.say(caster, ".ready")
-    assert harness.stage() is PluginStage.LIVE
+    assert_last_starts(harness, *(player for player in harness.arena.players if player is not caster), caster)
 
 
 def test_required_number_of_ready_players_is_shown_and_set(harness: PluginHarness) -> None:

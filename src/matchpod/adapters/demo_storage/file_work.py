@@ -1,6 +1,6 @@
-"""Run the work on one file in threads, one step after the other, also if the caller of a step is cancelled.
+"""Run the work on a file in threads, one step after the other, even if the caller of a step is cancelled.
 
-A thread cannot be cancelled: a file that was closed meanwhile could be another one by then.
+A thread cannot be cancelled. If the file were closed during a step, its descriptor might be reused for another file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _T = TypeVar("_T")
 
 
 class FileWork:
-    """The steps of one file."""
+    """Runs the steps of the work on a file."""
 
     def __init__(self) -> None:
         self._last: asyncio.Future[object] | None = None
 
     async def run(self, step: Callable[[], _T]) -> _T:
-        """Run a step in a thread after those before; raise StorageFullError or StorageError for an OSError."""
+        """Run a step in a thread, after all earlier steps; raise StorageFullError or StorageError for an OSError."""
         await self.wait()
         work = asyncio.get_running_loop().run_in_executor(None, step)
         work.add_done_callback(_retrieve)
@@ -34,7 +34,7 @@ class FileWork:
             raise storage_error(exc) from exc
 
     async def wait(self) -> None:
-        """Wait until the last step is over, which may have failed."""
+        """Wait until the last step has ended or failed."""
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last])
 
@@ -45,6 +45,6 @@ def storage_error(exc: OSError) -> StorageError:
 
 
 def _retrieve(work: asyncio.Future[_T]) -> None:
-    """Note that an error was seen, of a step whose caller was cancelled."""
+    """Mark the exception of a step as retrieved, because its caller may have been cancelled."""
     if not work.cancelled():
         work.exception()

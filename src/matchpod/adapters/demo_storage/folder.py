@@ -1,7 +1,7 @@
 """Store demos in a folder of this machine.
 
-A file is written under its key with the suffix `.part`, which it loses when it is whole: a file without the suffix is
-never incomplete, also after a crash. One that was cut keeps it.
+A file is written under its key with the suffix `.part`, and renamed when it is complete. So a file without the suffix
+is never incomplete, even after a crash. If an upload is cut, its file keeps the suffix.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from matchpod.adapters.disk import free_bytes
 from matchpod.ports import DemoStorage, DemoWriter, StorageError
 
 PIECE_BYTES: Final = 256 * 1024
-"""How much is read at a time: each piece is a switch to a thread and back."""
+"""Number of bytes read at a time. It is large, because each read runs in a thread."""
 PART: Final = ".part"
 
 
 class FolderStorage(DemoStorage):
-    """The demos of one process."""
+    """Stores demos in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def is_shared(self) -> bool:
-        """False: other machines do not see the folder."""
+        """Return False, because other machines cannot read the folder."""
         return False
 
     async def check(self) -> str | None:
-        """Create the folder, and return why it cannot be written, if so."""
+        """Create the folder; return why it cannot be written, or None if it can."""
 
         def try_folder() -> str | None:
             try:
@@ -61,7 +61,7 @@ class FolderStorage(DemoStorage):
         return _pieces(self._path(key), start, size)
 
     async def link(self, key: str, *, file_name: str, expires_s: int) -> None:
-        """Return None: callers read the file through the service."""
+        """Return None, because callers read files through the service."""
 
     async def delete(self, key: str) -> None:
         path = self._path(key)
@@ -69,20 +69,20 @@ class FolderStorage(DemoStorage):
         def delete() -> None:
             for file in (path, _part_of(path)):
                 file.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # it has other files
+            with contextlib.suppress(OSError):  # the folder has other files
                 path.parent.rmdir()
 
         await FileWork().run(delete)
 
     async def clean_up(self, before_ms: int) -> int:
-        """Do nothing: what an upload left behind is the cut file of its demo, and deleted with it."""
+        """Do nothing, because the incomplete file of an upload is deleted with its demo."""
         return 0
 
     async def free_bytes(self) -> int | None:
         return await FileWork().run(partial(free_bytes, self._folder))
 
     async def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, because there is no connection."""
 
     def _path(self, key: str) -> Path:
         if any(part in ("", ".", "..") for part in key.split("/")):
@@ -131,14 +131,14 @@ class _FolderWriter(DemoWriter):
     async def discard(self) -> None:
         def discard() -> None:
             self._close()
-            for file in (_part_of(self._path), self._path):  # a commit may have failed after the file had its name
+            for file in (_part_of(self._path), self._path):  # a commit may have failed after the rename
                 with contextlib.suppress(OSError):
                     file.unlink(missing_ok=True)
 
         await self._work.run(discard)
 
     def _close(self) -> None:
-        file, self._file = self._file, -1  # its number may soon be that of another file
+        file, self._file = self._file, -1  # the descriptor may soon be reused for another file
         if file >= 0:
             with contextlib.suppress(OSError):
                 os.close(file)
@@ -156,7 +156,7 @@ async def _pieces(path: Path, start: int, size: int) -> AsyncIterator[bytes]:
         while size > 0:
             piece = await work.run(partial(os.pread, file, min(size, PIECE_BYTES), start))
             if not piece:
-                raise StorageError(f"{path.name} is shorter than it was")
+                raise StorageError(f"{path.name} is shorter than when it was stored")
             start, size = start + len(piece), size - len(piece)
             yield piece
     finally:

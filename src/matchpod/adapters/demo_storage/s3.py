@@ -1,7 +1,7 @@
 """Store demos in a bucket of an S3 service, with botocore, the library of AWS.
 
-A file is uploaded in parts, each of which is collected in a file of its own first: an S3 service takes no part below
-5 MiB but the last, which is too much to keep in memory for each upload. The library blocks, so it runs in threads.
+A file is uploaded in parts. S3 services require at least 5 MiB for each part except the last, which is too much to keep
+in memory for each upload, so a part is first collected in a temporary file. The library blocks, so it runs in threads.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from matchpod.adapters.demo_storage.file_work import FileWork
 from matchpod.ports import DemoStorage, DemoWriter, StorageError, StorageFullError
 
 PART_BYTES: Final = 8 * 1024 * 1024
-"""Size of a part. While one is sent, the next one is collected: an upload needs twice as much on the disk."""
+"""Size of a part. While a part is sent, the next is collected, so an upload needs twice this size on disk."""
 THREADS: Final = 16
-"""Calls at a time: more would share the same network."""
+"""Maximum number of concurrent calls. More calls would only share the same network."""
 CONNECT_S: Final = 5
 READ_S: Final = 30
-"""Time without an answer: a part of 8 MiB is stored within seconds."""
+"""Timeout for an answer. Storing a part of 8 MiB takes seconds."""
 ATTEMPTS: Final = 3
 CUT: Final = ".part"
-"""Suffix of the key of a file that was cut."""
+"""Suffix for the key of an incomplete file."""
 
 _FULL_STATUS: Final = 507
 _FULL_CODES: Final = frozenset({"QuotaExceeded", "XMinioStorageFull", "InsufficientStorage"})
@@ -45,10 +45,10 @@ _T = TypeVar("_T")
 
 
 class S3Storage(DemoStorage):
-    """The demos in a bucket, whose keys begin with `prefix`."""
+    """Stores demos in a bucket, under keys that begin with `prefix`."""
 
     def __init__(self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, spool: Path) -> None:
-        """`spool` is the folder for parts that wait to be sent."""
+        """`spool` is the folder for the temporary files of parts."""
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._endpoint = endpoint
@@ -62,7 +62,7 @@ class S3Storage(DemoStorage):
         return True
 
     async def check(self) -> str | None:
-        """Ask for the bucket; a service that cannot be reached may be reached later."""
+        """Return what is wrong with the settings; None if the bucket exists, or if the service is only unavailable."""
         try:
             await self.call("head_bucket")
         except _WrongSettingsError as exc:
@@ -76,7 +76,7 @@ class S3Storage(DemoStorage):
         return _S3Writer(self, key, str(started["UploadId"]), self._spool)
 
     def read(self, key: str, start: int, size: int) -> None:
-        """Return None: callers download from the S3 service."""
+        """Return None, because callers download from the S3 service."""
 
     async def link(self, key: str, *, file_name: str, expires_s: int) -> str:
         named = {"ResponseContentDisposition": f'attachment; filename="{file_name}"'}
@@ -94,13 +94,13 @@ class S3Storage(DemoStorage):
     async def clean_up(self, before_ms: int) -> int:
         before = datetime.fromtimestamp(before_ms / 1000, tz=UTC)
         listed = await self.call("list_multipart_uploads", Prefix=self._prefix)
-        left = [one for one in listed.get("Uploads", ()) if one["Initiated"] < before]
-        for one in left:
-            await self.call("abort_multipart_upload", Key=one["Key"], UploadId=one["UploadId"])
+        left = [upload for upload in listed.get("Uploads", ()) if upload["Initiated"] < before]
+        for upload in left:
+            await self.call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
         return len(left)
 
     async def free_bytes(self) -> None:
-        """Return None: a bucket has no end."""
+        """Return None, because a bucket has no size limit."""
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -126,7 +126,7 @@ class S3Storage(DemoStorage):
             raise _error_of(exc) from exc
 
     def _open(self) -> Any:
-        """Return the client, which is made at first use: it takes a second, and 40 MB of memory."""
+        """Return the client, which is created at its first use, because it takes a second and 40 MB of memory."""
         if self._client is None:
             config = Config(
                 connect_timeout=CONNECT_S,
@@ -134,7 +134,7 @@ class S3Storage(DemoStorage):
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=THREADS,
                 signature_version="s3v4",
-                # Services other than that of AWS do not know the checksums that are sent by default.
+                # S3 services other than AWS do not support the checksums that are sent by default.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
                 s3={"addressing_style": "path" if self._endpoint else "auto"},
@@ -147,7 +147,7 @@ class S3Storage(DemoStorage):
 
 
 class _S3Writer(DemoWriter):
-    """A file whose parts are sent one after the other, while the next one is collected."""
+    """Writes a file whose parts are sent one after the other. While a part is sent, the next is collected."""
 
     def __init__(self, storage: S3Storage, key: str, upload_id: str, spool: Path) -> None:
         self._storage = storage
@@ -188,11 +188,11 @@ class _S3Writer(DemoWriter):
         await self._work.run(self._close)
         with contextlib.suppress(StorageError):
             await self._storage.call("abort_multipart_upload", **self._upload)
-        with contextlib.suppress(StorageError):  # it was completed after all, if an answer was lost
+        with contextlib.suppress(StorageError):  # the upload may be complete, if the answer was lost
             await self._storage.call("delete_object", Key=self._upload["Key"])
 
     async def _send(self) -> None:
-        """Begin to send what was collected, once the part before was sent."""
+        """Begin to send the collected part, after the part before it was sent."""
         await self._sent_last()
         await self._work.wait()
         if self._collected is not None:
@@ -209,14 +209,14 @@ class _S3Writer(DemoWriter):
 
     async def _sent_last(self) -> None:
         if self._sending is not None:
-            part = await asyncio.shield(self._sending)  # a part goes on if its upload is cut
+            part = await asyncio.shield(self._sending)  # if the upload is cut, the part is still sent
             self._sending = None
             self._sent.append(part)
 
     def _append(self, part: bytes) -> None:
         if self._collected is None:
             self._spool.mkdir(mode=0o750, parents=True, exist_ok=True)
-            self._collected = tempfile.TemporaryFile(dir=self._spool, buffering=0)  # noqa: SIM115 - closed when it was sent
+            self._collected = tempfile.TemporaryFile(dir=self._spool, buffering=0)  # noqa: SIM115 - closed after it was sent
         rest = memoryview(part)
         while rest:
             rest = rest[self._collected.write(rest) :]
@@ -228,7 +228,7 @@ class _S3Writer(DemoWriter):
 
 
 class _WrongSettingsError(StorageError):
-    """The settings or the rights have to be changed."""
+    """The settings or the permissions of the bucket must be corrected."""
 
 
 def _error_of(exc: Exception) -> StorageError:

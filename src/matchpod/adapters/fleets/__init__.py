@@ -1,1 +1,1 @@
-"""Fleets: adapters that provide game servers."""
+"""Implement the port Fleet, which provides game servers."""

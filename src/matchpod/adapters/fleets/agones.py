@@ -1,7 +1,7 @@
-"""Provide game servers from a Fleet of Agones, each allocated to one match and deleted afterwards.
+"""Provide game servers from an Agones Fleet. Each server is allocated to one match, and deleted afterwards.
 
-The cluster decides which match gets a server, so there are no slots; `slot` is the name of the GameServer. All that
-this fleet knows is in the cluster: labels say which match a server belongs to, so that any process can find it again.
+The cluster decides which match gets a server, so there are no slots; `slot` is the name of the GameServer. All state of
+this fleet is in the cluster: labels show which match a server belongs to, so any process can find the server again.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from matchpod.adapters.kubernetes.server_watch import watch_servers
 from matchpod.core.servers.server_loss import FleetReport
 
 FLEET_POLL_S = 30.0
-"""How often to check that the Fleet exists."""
+"""Seconds between two checks whether the Fleet exists."""
 
 TV_PORT_NAME = "gotv"
-"""The name of the port of GOTV, in a Fleet that has one."""
+"""The name of the GOTV port, in a Fleet that has such a port."""
 
 PROBE_S = 3.0
-"""How long a waiting server may take to accept a password for `probe`."""
+"""Timeout for a waiting server to accept a password in `probe`."""
 
 RELEASE_PAUSE_S = 0.5
-"""Pause before a failed deletion is repeated."""
+"""Seconds before a deletion is retried."""
 
 _log = logging.getLogger(__name__)
 
 
 class AgonesFleet:
-    """Allocates, follows and deletes the game servers of one Fleet."""
+    """Allocates, watches and deletes the game servers of a Fleet."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class AgonesFleet:
         *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
-        """`on_password` is called for each allocated server, with the secret that its password follows from.
+        """`on_password` is called for each allocated server, with the secret that its password is derived from.
 
-        Without `trials`, servers that reject the secret are counted for this process only.
+        Without `trials`, servers that reject the secret are counted in this process only.
         """
         self._options = options
         self._client = client
@@ -95,31 +95,31 @@ class AgonesFleet:
 
     @property
     def slots(self) -> None:
-        """None: the cluster decides which match gets a server."""
+        """Return None, because the cluster decides which match gets a server."""
         return None
 
     @property
     def keeps_servers(self) -> bool:
-        """False: a released server is deleted."""
+        """Return False, because a released server is deleted."""
         return False
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet cannot be used at present, while it is followed; None if it can."""
+        """Why the fleet is currently unavailable; None if it is available, or not followed."""
         return self._cache.fault
 
     @property
     def is_followed(self) -> bool:
-        """True while changes of the game servers arrive."""
+        """True while changes of the game servers arrive from the watch."""
         return self._cache.is_current
 
     @property
     def capacity_now(self) -> ports.Capacity:
-        """The game servers that the watch shows."""
+        """The numbers of game servers that the watch shows."""
         return self._cache.capacity()
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with the settings: the secret, the kubeconfig. What may heal becomes `fault`."""
+        """Return what is wrong with the settings (secret, kubeconfig). Temporary faults are set as `fault` instead."""
         faults: list[str] = []
         try:
             self._options.read_secrets()
@@ -139,12 +139,12 @@ class AgonesFleet:
         return faults
 
     async def probe(self) -> str | None:
-        """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
+        """Try to log in to a waiting server; return what is wrong, or None if nothing is (known to be) wrong."""
         try:
             secrets = self._options.read_secrets()
             listed = await self._client.servers(self._options.server_labels)
         except (ValueError, api_errors.KubernetesError):
-            return None  # `check` reports it
+            return None  # `check` reports these errors
         waiting = [server for server in listed.items or () if is_ready(server)]
         try:
             async with asyncio.timeout(PROBE_S):
@@ -154,11 +154,11 @@ class AgonesFleet:
         return None if is_fit is not False else "A waiting game server rejected the password of the fleet secret."
 
     def waiting_server(self, slot: str) -> None:
-        """None: a pod must be allocated, so that it is no other's."""
+        """Return None, because a pod must be allocated before it is used, so that no other match gets it."""
         return
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
+        """Follow the game servers until cancelled; call `on_change` when a server becomes ready or `fault` changes."""
         self._cache.begin(on_change)
         self._is_following = True
         try:
@@ -175,9 +175,9 @@ class AgonesFleet:
         await watch_servers(self._client, options.server_labels, self._cache, relist_s=options.relist_s)
 
     async def capacity(self) -> ports.Capacity:
-        """Count the game servers: those that the watch has shown, or those in the status of the Fleet.
+        """Count the game servers: those that the watch shows, or else those in the status of the Fleet.
 
-        FleetUnavailableError if they are unknown. While the fleet is followed this does not call the cluster.
+        FleetUnavailableError if they are unknown. While the fleet is followed, this does not call the cluster.
         """
         if self._is_following:
             if not self._cache.is_listed:
@@ -190,9 +190,9 @@ class AgonesFleet:
         return ports.Capacity(ready=status.ready_replicas, allocated=status.allocated_replicas, total=status.replicas)
 
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer | None:
-        """Find or allocate the server of a match, and give it the password of the match; None if none is free.
+        """Find or allocate the server of a match, and set the match's password on it; None if no server is free.
 
-        After a FleetError a server may be held: release it by the id of the match.
+        After a FleetError, a server may be allocated to the match, and must be released by the id of the match.
         """
         if not is_label_value(order.server_id):
             raise ports.FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
@@ -213,9 +213,9 @@ class AgonesFleet:
             return server
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is deleted, is being deleted, has failed or is no longer that of the match; return why.
+        """Wait until the server is (being) deleted, has failed, or no longer belongs to the match; return why.
 
-        Meanwhile other servers of the match are deleted: a call whose process died may allocate one later.
+        Meanwhile, other servers of the match are deleted, because a call of a dead process may still allocate one.
         """
         ref = ServerRef.read(slot)
         while True:
@@ -235,7 +235,7 @@ class AgonesFleet:
         return self._allocations.holds(server_id)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report what the watch shows, or what the cluster answers if the watch does not show the server."""
+        """Report the server's state from the watch or, if the watch does not show the server, from the cluster."""
         try:
             reason = await self._read_known_reason(server_id, ServerRef.read(slot))
         except api_errors.KubernetesError:
@@ -243,10 +243,10 @@ class AgonesFleet:
         return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
-        """Delete all servers of the match, and confirm that each is gone or being deleted; FleetError if that fails.
+        """Delete all servers of the match (usually one), and confirm that they are gone; FleetError if that fails.
 
-        Usually that is one. They are found by the label of the match, and the one in `slot` by its name and UID: its
-        label is gone if etcd was restored, but it still has the password of the match.
+        They are found by the label of the match. The server in `slot` is also found by its name and UID: if etcd was
+        restored, it has lost its label, but still has the password of the match.
         """
         if not is_label_value(server_id):
             return
@@ -263,18 +263,18 @@ class AgonesFleet:
                     self._allocations.forget(server_id)
                     return
                 if ref is not None and any(ref.is_same(gone) and server_id_of(gone) == server_id for gone in deleted):
-                    ref = None  # its label will show that it is gone
+                    ref = None  # it has its label, so the next search by label shows whether it is gone
             except (api_errors.RejectedError, api_errors.ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
             except api_errors.KubernetesError as exc:
                 if self._cache.fault is not None:
-                    raise unavailable(exc, DELETE_SERVER) from exc  # better tried again when the cluster is back
+                    raise unavailable(exc, DELETE_SERVER) from exc  # the caller retries when the cluster is available
                 cause = exc
             if loop.time() >= deadline_s:
                 raise ports.FleetError(
                     f"the deletion of GameServer {slot} is not confirmed: {cause or 'it still exists'}"
                 ) from cause
-            if cause is not None or number:  # the first deletion is confirmed at once
+            if cause is not None or number:  # after the first deletion, its result is read at once
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
     async def servers(self) -> Sequence[ports.ListedServer]:
@@ -292,7 +292,7 @@ class AgonesFleet:
         return [server for server in listed if server is not None]
 
     async def close(self) -> None:
-        """Close the connections to the cluster; the game servers stay."""
+        """Close the connections to the cluster; the game servers keep running."""
         await self._allocations.close()
         await self._client.close()
 
@@ -317,7 +317,7 @@ class AgonesFleet:
         )
 
     async def _known_reason(self, server_id: str, ref: ServerRef) -> str | None:
-        """Return why the server is gone; None if it is not, or if that is unknown."""
+        """Return why the server is gone; None if it is not gone, or if its state is unknown."""
         try:
             return await self._read_known_reason(server_id, ref)
         except api_errors.KubernetesError as exc:
@@ -330,7 +330,7 @@ class AgonesFleet:
         if reason is not None or (known is not None and is_allocated(known)):
             return reason
         if self._cache.is_unreachable:
-            raise api_errors.UnreachableError("the watch gets no answer")  # the list after it will tell
+            raise api_errors.UnreachableError("the watch gets no answer")  # the next list will show the state
         return await self._read_reason(server_id, ref)
 
     async def _read_reason(self, server_id: str, ref: ServerRef) -> str | None:
@@ -343,13 +343,13 @@ class AgonesFleet:
         if server is None:
             return DELETED
         if not is_of_match(server, self._options, server_id):
-            return "the GameServer belongs to no or another match"
+            return "the GameServer belongs to another match or to none"
         if gone_reason(server) is None and not is_allocated(server) and not self._allocations.is_fresh(server_id):
             return f"the GameServer is no longer allocated: its state is {server.status.state}"
         return gone_reason(server)
 
     async def _read_server(self, ref: ServerRef) -> AgonesServer | None:
-        """Return a server; None if it does not exist, or if another server has its name."""
+        """Return the server; None if it does not exist, or if another server has its name."""
         try:
             server = await self._client.server(ref.name)
         except api_errors.ApiNotFoundError as exc:
@@ -359,9 +359,9 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match that are not being deleted; return them, and those whose deletion has begun.
+        """Delete the servers of a match. Return the servers that were not being deleted, and those that are now.
 
-        One that changes at this moment, for example because it is allocated again, is left for the next call.
+        A server that changes meanwhile, for example because it is allocated again, is left for the next call.
         """
         found = list(await self._allocations.servers_of(server_id))
         if ref is not None and is_object_name(ref.name) and not any(map(ref.is_same, found)):
@@ -372,7 +372,7 @@ class AgonesFleet:
             elif server is not None and is_allocated(server):
                 now = {"owner": owner_of(server), "allocated_to": server_id_of(server)}
                 about = {"server_id": server_id, "slot": str(ref), **now}
-                _log.warning("server was allocated again and is left alone", extra=about)
+                _log.warning("server not deleted: it was allocated again", extra=about)
         left = [server for server in found if server.metadata.deletion_timestamp is None]
         deleted: list[AgonesServer] = []
         for server in left:
@@ -383,7 +383,7 @@ class AgonesFleet:
         return left, deleted
 
     async def _review(self) -> None:
-        """Record what is wrong with the Fleet and our rights; KubernetesError if that cannot be found out."""
+        """Record what is wrong with the Fleet and with our rights; KubernetesError if that cannot be checked."""
         faults: list[str] = []
         unreadable: list[str] = []
         try:
@@ -399,7 +399,7 @@ class AgonesFleet:
         self._cache.set_fleet_fault(" ".join(faults) or None)
 
     async def _fleet_sentence(self, error: api_errors.KubernetesError) -> str:
-        # Without a connection there is no namespace, but its sentence does not need one either.
+        # Without a connection, the namespace is unknown, but the sentence for that error does not need it.
         namespace = await self._client.namespace() if is_missing(error) else ""
         return fleet_sentence(error, self._options.fleet, namespace)
 
@@ -408,13 +408,13 @@ class AgonesFleet:
             names = [fleet.metadata.name for fleet in (await self._client.fleets()).items or ()]
         except api_errors.KubernetesError:
             return ""
-        return f" Fleets there: {', '.join(sorted(names))}." if names else " It has none."
+        return f" Fleets there: {', '.join(sorted(names))}." if names else " The namespace has no Fleets."
 
     async def _missing_rights(self) -> list[str]:
         try:
             missing = [right for right in RIGHTS if not await self._client.may(right.verb, right.group, right.resource)]
         except api_errors.KubernetesError:
-            return []  # whether we have them shows when they are used
+            return []  # missing rights show when they are used
         return [f"The account of the service lacks the right to {right}." for right in missing]
 
     async def _has_fleet(self) -> bool:
@@ -426,7 +426,7 @@ class AgonesFleet:
         return True
 
     async def _follow_fleet(self) -> None:
-        """Record whether the Fleet exists: Agones answers an allocation from a missing one as if it were full."""
+        """Check periodically that the Fleet exists, because Agones treats a missing Fleet like a full one."""
         while True:
             try:
                 if not self._is_reviewed or not await self._has_fleet():

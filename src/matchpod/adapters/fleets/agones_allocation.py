@@ -1,9 +1,9 @@
-"""Allocate game servers in Agones, one per match, although a failed call may have allocated one.
+"""Allocate game servers in Agones, one per match, even if an allocation seems to fail but has an effect.
 
-Nothing tells a call that failed before it had an effect from one that failed afterwards. So every allocation puts the
-id of the match into a label, and after a failure the server with this label is searched before another is allocated.
-A call that was given up may still succeed later: then a match has two servers, and the one it does not use is deleted.
-A server that has such a label is never allocated again: a pod can put itself back into the pool during its match.
+An error does not show whether the failed call had an effect. So every allocation labels the server with the id of the
+match, and after a failure the server with this label is searched before another server is allocated. A call that timed
+out may still succeed later. Then a match has two servers, and the server that it does not use is deleted. A server with
+such a label is never allocated again, because a pod can put itself back into the pool during its match.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from matchpod.ports import FleetUnavailableError, ServerOrder
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 1.0
-"""Pause before an allocation is repeated, with jitter: exponential backoff."""
+"""Bounds of the exponential backoff, with jitter, between allocation attempts."""
 
 LOOKUPS = 4
-"""How often a server is searched after a failure, spread over the time to settle."""
+"""How often the server of a failed call is searched, spread over `settle_s`."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,20 +38,20 @@ class Allocations:
         self._client = client
         self._options = options
         self.cache: ServerCache | None = None
-        # Matches that may have a server, because a call was sent for them.
+        # Matches that may have a server, because an allocation was sent for them.
         self._tried: set[str] = set()
-        # Those with a call whose outcome is not known, so that a late server may appear.
+        # Matches with a call whose outcome is unknown, so that a server may still be allocated.
         self._unsure: set[str] = set()
-        # The servers that these matches use.
+        # The name of the server that a match uses, if it may have several.
         self._kept: dict[str, str] = {}
-        # When matches got their servers, in the time of the loop; or when that was first asked here.
+        # When matches got their servers, in the loop's time, or when `is_fresh` was first called for them.
         self._allocated_s: dict[str, float] = {}
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[agones_servers.Place, bool] | None:
-        """Find or allocate the server of a match, and say whether it was found; None if none is free.
+        """Return the server of a match, allocating one if needed, and whether it was found; None if none is free.
 
-        Also None if a repeated order has no server any more: the next one is another attempt.
+        Also None if the server of a repeated order is gone, because another server needs another attempt.
         """
         if order.is_repeated or order.slot or order.server_id in self._tried or self.holds(order.server_id):
             found = await self._find(order.server_id, agones_servers.ServerRef.read(order.slot).name)
@@ -67,43 +67,43 @@ class Allocations:
         return [server for server in listed.items or () if agones_servers.may_be_ours(server, self._options)]
 
     def holds(self, server_id: str) -> bool:
-        """True if a server is known to be allocated to a match, as by a call that was given up before."""
+        """True if a server is known to be allocated to a match, for example by an earlier call that timed out."""
         return self.cache is not None and any(map(agones_servers.is_allocated, self.cache.of_match(server_id)))
 
     def is_fresh(self, server_id: str) -> bool:
-        """True if the server of a match was allocated just now, as far as this process knows."""
+        """True if, as far as this process knows, the server of a match has just been allocated."""
         now_s = asyncio.get_running_loop().time()
         return now_s - self._allocated_s.setdefault(server_id, now_s) < self._options.fresh_s
 
     def keep(self, server_id: str, name: str) -> None:
-        """Delete all other servers of a match from now on: it is played on this one."""
+        """From now on, delete all servers of a match except this one, on which it is played."""
         self._kept[server_id] = name
         for server in self.cache.of_match(server_id) if self.cache is not None else ():
             self.notice(server)
 
     def forget(self, server_id: str) -> None:
-        """Forget a match whose servers were all released."""
+        """Forget a match after all of its servers were released."""
         self._tried.discard(server_id)
         self._unsure.discard(server_id)
         self._kept.pop(server_id, None)
         self._allocated_s.pop(server_id, None)
 
     def notice(self, server: AgonesServer) -> None:
-        """Delete a server that a call allocated after it was given up, if its match uses another one."""
+        """Delete a server that a timed-out call has allocated, if its match uses another server."""
         server_id = agones_servers.server_id_of(server) or ""
         kept = self._kept.get(server_id)
         if kept is None or kept == server.metadata.name or not agones_servers.is_allocated(server):
             return
         known = self.cache.of_match(server_id) if self.cache is not None else ()
         if not any(server.metadata.name == kept and agones_servers.is_allocated(server) for server in known):
-            self._kept.pop(server_id)  # it is gone, and another process has replaced it
+            self._kept.pop(server_id)  # the kept server is gone, and another process has replaced it
         else:
             task = asyncio.create_task(self._delete(server))
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
 
     async def close(self) -> None:
-        """Stop all deletions; the release of a match repeats them."""
+        """Stop all deletions. They are repeated when the match is released."""
         for task in tuple(self._deletions):
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
@@ -111,7 +111,7 @@ class Allocations:
     async def _allocate(self, server_id: str) -> tuple[agones_servers.Place, bool] | None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.retry_s
-        self._kept.pop(server_id, None)  # it is gone, and the new one must not be deleted
+        self._kept.pop(server_id, None)  # the kept server is gone, and the new server must not be deleted
         tries = 0
         while True:
             status = None
@@ -128,14 +128,14 @@ class Allocations:
                 uid = await self._uid_of(status.game_server_name)
                 return await self._settled(server_id, agones_servers.place_of_allocation(status, uid))
             if status is not None and server_id in self._unsure and (found := await self._find(server_id, "")):
-                return found, True  # an earlier call has taken effect meanwhile
+                return found, True  # meanwhile, an earlier call has taken effect
             if status is not None and not await self._may_try_again(deadline_s):
                 return None
             tries += 1
             await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 8)) * random.uniform(0.5, 1.0))
 
     async def _send(self, server_id: str) -> AllocationStatus:
-        """Send one allocation. FleetUnavailableError if it was rejected; a KubernetesError leaves its outcome open."""
+        """Send an allocation; FleetUnavailableError if it is rejected. A KubernetesError leaves its outcome unknown."""
         was_tried = server_id in self._tried
         self._tried.add(server_id)
         labels = agones_servers.match_labels(self._options, server_id)
@@ -151,7 +151,7 @@ class Allocations:
             if not was_tried:
                 self._tried.discard(server_id)
             raise unavailable(exc, ALLOCATE) from exc
-        except BaseException:  # also if this call is cancelled
+        except BaseException:  # includes cancellation
             self._unsure.add(server_id)
             raise
         finally:
@@ -163,29 +163,29 @@ class Allocations:
         return allocation.status
 
     async def _uid_of(self, name: str) -> str:
-        """Return the UID of a server that was just allocated: the answer has only its name. Empty if it is unknown."""
+        """Return the UID of a server that was just allocated, which the answer does not contain; empty if unknown."""
         known = self.cache.named(name) if self.cache is not None else None
         if known is not None:
             return known.metadata.uid
         try:
             return (await self._client.server(name)).metadata.uid
-        except api_errors.KubernetesError as exc:  # then its label is all that is known of it
-            _log.info("uid of an allocated server unknown", extra={"slot": name, "error": str(exc)})
+        except api_errors.KubernetesError as exc:  # the server is then identified by name and label only
+            _log.info("uid of allocated server unknown", extra={"slot": name, "error": str(exc)})
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use: after an earlier call without an answer there may be two."""
+        """Return the server to use, and whether it was found; after a call without an answer, there may be two."""
         if server_id not in self._unsure:
             return place, False
         try:
             found = await self._find(server_id, "")
         except FleetUnavailableError:
-            found = None  # the other one is deleted when it is seen, or when the match ends
+            found = None  # another server is deleted when the watch shows it, or when the match ends
         self._kept.setdefault(server_id, place.name)
         return (place, False) if found is None or found.name == place.name else (found, True)
 
     async def _may_try_again(self, deadline_s: float) -> bool:
-        """True if servers are ready although none was allocated. FleetUnavailableError if there is no such Fleet."""
+        """True if servers are ready although none was allocated. FleetUnavailableError if the Fleet does not exist."""
         cache = self.cache
         ready = cache.capacity().ready if cache is not None and cache.is_current else None
         if not ready:
@@ -193,14 +193,14 @@ class Allocations:
                 fleet = await self._client.fleet(self._options.fleet)
             except api_errors.KubernetesError as exc:
                 if not is_missing(exc):
-                    return False  # that none is free is known; the watch reports what else is wrong
+                    return False  # no server is free; the watch reports other faults
                 namespace = await self._client.namespace()
                 raise FleetUnavailableError(fleet_sentence(exc, self._options.fleet, namespace)) from exc
             ready = fleet.status.ready_replicas if ready is None else ready
         return ready > 0 and asyncio.get_running_loop().time() < deadline_s
 
     async def _find_late(self, server_id: str) -> agones_servers.Place | None:
-        """Search the server of a call that failed: it may be allocated a moment later."""
+        """Search for the server of a call that failed, which may be allocated a moment later."""
         for number in range(LOOKUPS):
             if number:
                 await asyncio.sleep(self._options.settle_s / (LOOKUPS - 1))
@@ -210,7 +210,7 @@ class Allocations:
         return None
 
     async def _find(self, server_id: str, preferred: str) -> agones_servers.Place | None:
-        """Return the server that is allocated to a match. If there are several, one is kept and the others deleted."""
+        """Return the server that is allocated to a match. If there are several, keep one and delete the others."""
         try:
             servers = [server for server in await self.servers_of(server_id) if agones_servers.is_allocated(server)]
         except api_errors.KubernetesError as exc:
@@ -232,6 +232,6 @@ class Allocations:
         try:
             await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
         except (api_errors.ApiNotFoundError, api_errors.ConflictError):
-            return  # if it changed, its next event or the release deletes it
-        except api_errors.KubernetesError as exc:  # the release of the match deletes all its servers
+            return  # if the server has changed, it is deleted after its next event, or at the release
+        except api_errors.KubernetesError as exc:  # the release of the match will delete all of its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})

@@ -1,4 +1,4 @@
-"""Keep the game servers that a watch has seen, and notify the matches that wait until a server is gone."""
+"""Cache the game servers that a watch reports, and notify matches that wait until a server is gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting:
-    """A match that waits until its server is gone. The future gets the reason, or None if it must be read again."""
+    """A match that waits until its server is gone. The future gets the reason, or None if the server must be read."""
 
     def __init__(self, server_id: str, ref: ServerRef) -> None:
         self.server_id = server_id
@@ -41,10 +41,10 @@ class _Waiting:
 
 
 class ServerCache:
-    """The game servers of a fleet, by name. It observes a watch."""
+    """The game servers of a fleet, by name. It is the observer of a watch."""
 
     def __init__(self, options: AgonesOptions, on_labelled: Callable[[AgonesServer], None]) -> None:
-        """Each server that is seen to be allocated for this fleet is passed to `on_labelled`."""
+        """`on_labelled` is called with each reported server that is labelled with a match of this fleet."""
         self._options = options
         self._on_labelled = on_labelled
         self._servers: dict[str, AgonesServer] = {}
@@ -59,22 +59,22 @@ class ServerCache:
 
     @property
     def is_listed(self) -> bool:
-        """True once the servers are known, even if changes do not arrive at present."""
+        """True once the servers were listed, even if changes do not currently arrive."""
         return self._is_listed
 
     @property
     def is_current(self) -> bool:
-        """True while changes arrive: what is known here can be relied on."""
+        """True while changes arrive, so that the cached servers are reliable."""
         return self._is_listed and self._is_connected
 
     @property
     def is_unreachable(self) -> bool:
-        """True while the watch gets no answer from the cluster: other calls would wait for one in vain."""
+        """True while the watch gets no answer from the cluster, so that other calls would time out too."""
         return self._is_unreachable
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet cannot be used, or None."""
+        """Why the fleet is unavailable, or None."""
         return self._watch_fault or self._fleet_fault or self._secret_fault
 
     def capacity(self) -> Capacity:
@@ -83,17 +83,17 @@ class ServerCache:
         return Capacity(ready=sum(map(is_ready, usable)), allocated=sum(map(is_allocated, usable)), total=len(usable))
 
     def named(self, name: str) -> AgonesServer | None:
-        """Return the server of a name, if it is known here and can be relied on."""
+        """Return the server with this name, if it is cached and the cache is current."""
         return self._servers.get(name) if self.is_current else None
 
     def find(self, server_id: str, ref: ServerRef) -> AgonesServer | None:
-        """Return the server of a match, if it is known here and can be relied on."""
+        """Return the server of a match, if it is cached and the cache is current."""
         server = self.named(ref.name)
         is_its = server is not None and ref.is_same(server) and is_of_match(server, self._options, server_id)
         return server if is_its else None
 
     def of_match(self, server_id: str) -> list[AgonesServer]:
-        """Return all servers that are known here to have the label of a match."""
+        """Return all cached servers that have the label of a match."""
         servers = [server for server in self._servers.values() if may_be_ours(server, self._options)]
         return [server for server in servers if server_id_of(server) == server_id]
 
@@ -101,7 +101,8 @@ class ServerCache:
     def waiting_for(self, server_id: str, ref: ServerRef) -> Iterator[asyncio.Future[str | None]]:
         """Provide a future that gets the reason when the server is gone.
 
-        It gets None if the server is no longer shown as allocated to the match: what is shown may be old, so read it.
+        It gets None if the watch no longer shows the server as allocated to the match. The server must be read then,
+        because the watch may be behind.
         """
         added = _Waiting(server_id, ref)
         waiting = self._waiting.setdefault(ref.name, set())
@@ -114,13 +115,13 @@ class ServerCache:
                 del self._waiting[ref.name]
 
     def set_fleet_fault(self, fault: str | None) -> None:
-        """Record what is wrong with the Fleet object or our rights."""
+        """Record what is wrong with the Fleet object or with our rights, or None."""
         if fault != self._fleet_fault:
             self._fleet_fault = fault
             self._note_fault()
 
     def set_secret_fault(self, fault: str | None) -> None:
-        """Record whether the secret of the fleet can be used."""
+        """Record what is wrong with the secret of the fleet, or None."""
         if fault != self._secret_fault:
             self._secret_fault = fault
             self._note_fault()
@@ -130,19 +131,19 @@ class ServerCache:
         return [server for server in self._servers.values() if is_ready(server)]
 
     def begin(self, on_change: Callable[[], None]) -> None:
-        """Report changes from now on, also a fault that a check has found before."""
+        """Report changes from now on, beginning with a fault that a check has already found."""
         self._on_change = on_change
         if self.fault is not None:
             self._note_fault()
 
     def disconnect(self) -> None:
-        """Record that the servers are no longer followed."""
+        """Record that the servers are no longer watched."""
         self._is_connected = self._is_unreachable = False
 
-    # --- what the watch saw -------------------------------------------------------------------------------------------
+    # --- reports of the watch -----------------------------------------------------------------------------------------
 
     def replace(self, servers: Sequence[AgonesServer]) -> None:
-        """Replace all servers: what is missing was deleted while no watch was open."""
+        """Replace all servers; missing servers were deleted while no watch was open."""
         before = self._servers
         self._servers = {server.metadata.name: server for server in servers}
         self._is_listed, self._is_unreachable = True, False
@@ -159,7 +160,7 @@ class ServerCache:
         name = server.metadata.name
         if is_deleted:
             known = self._servers.get(name)
-            # Its event may be late: a new server of the same name may be known already.
+            # The event may be late, and a new server with the same name may already be cached.
             if known is None or known.metadata.uid == server.metadata.uid:
                 self._servers.pop(name, None)
                 for waiting in self._waiting.get(name, ()):
@@ -180,7 +181,7 @@ class ServerCache:
             self._note_fault()
 
     def failed(self, error: KubernetesError, right: Right = WATCH_SERVERS) -> None:
-        """Record that there is no watch. A lost connection is a fault only if it cannot be opened again."""
+        """Record that there is no watch. A lost connection is a fault only if reconnecting fails."""
         was_connected, self._is_connected = self._is_connected, False
         self._is_unreachable = isinstance(error, UnreachableError)
         if was_connected and self._is_unreachable:
@@ -196,7 +197,7 @@ class ServerCache:
             self._on_change()
 
     def _note_fault(self) -> None:
-        if self._on_change is None:  # only a check: its caller reports what it found
+        if self._on_change is None:  # this is only a check, and its caller reports the faults
             return
         if self.fault is None:
             _log.info("fleet available", extra={"region": self._options.region})

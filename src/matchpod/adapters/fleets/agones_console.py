@@ -1,8 +1,8 @@
-"""Take over the console of a game server that waited for a match: replace its password by that of the match.
+"""Take over the console of a game server that waited for a match: replace its password with that of the match.
 
-A waiting server starts before its match exists. Its first password follows from its name and the fleet secret, which
-only the service and the servers know; nothing secret is in labels, annotations or arguments. The game prints console
-commands to its output, so that of a pod contains the password of its match: read access to it must be restricted.
+A waiting server starts before its match exists. Its first password is derived from its name and the fleet secret, which
+only the service and the servers know. Labels, annotations and arguments contain no secrets. The game prints console
+commands to its output, so the output of a pod contains the match's password, and read access to it must be restricted.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from cs2_protocol.console_commands import set_command
 from matchpod import ports
 
 PAUSE_S = 0.5
-"""Pause before a console that does not answer is opened again."""
+"""Seconds before a console that does not answer is opened again."""
 
 MAX_REJECTED = 3
-"""Wrong passwords that may be sent: after five within half a minute the game bans our address."""
+"""Maximum number of wrong passwords to send. After five within half a minute, the game bans our address."""
 
 
 class PasswordMismatchError(ports.FleetError):
-    """A server accepts no password that follows from a secret of the fleet."""
+    """A server accepts no password that is derived from a secret of the fleet."""
 
 
 def first_password(secret: bytes, name: str) -> str:
-    """Return the password that a game server of this name has before it gets a match."""
+    """Return the password that the game server with this name has before it gets a match."""
     digest = hmac.new(secret, name.encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 class ConsoleAddress(msgspec.Struct, frozen=True):
-    """Where the console of a server is, and the passwords it may have: one of the first ones, or that of the match."""
+    """The address of a server's console, and its possible passwords: a first password, or that of the match."""
 
     host: str
     port: int
@@ -50,10 +50,10 @@ class ConsoleAddress(msgspec.Struct, frozen=True):
 async def take_over(
     consoles: ports.Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float
 ) -> int | None:
-    """Set the password of the match, and prove that it works; FleetError if that fails.
+    """Set the password of the match, and verify that it works; FleetError if that fails.
 
-    `is_found`: an earlier attempt may have set it already. Returns which of the first passwords was accepted; None if
-    none was needed.
+    With `is_found`, an earlier attempt may have set it already. Return the index of the first password that was
+    accepted; None if no first password was needed.
     """
     if not address.match_password:
         raise ports.FleetError("the match has no RCON password")
@@ -76,7 +76,7 @@ async def take_over(
 
 
 async def fits(consoles: ports.Consoles, address: ConsoleAddress) -> bool:
-    """True if a waiting server accepts one of the first passwords. Raise ConsoleLostError if it does not answer."""
+    """True if a waiting server accepts one of its first passwords. Raise ConsoleLostError if it does not answer."""
     for password in address.first_passwords:
         try:
             console = await consoles.open(address.host, address.port, password)
@@ -123,12 +123,12 @@ class _TakeOver:
             try:
                 await console.run(self._command)
             except ports.ConsoleLostError:
-                pass  # a changed password closes all connections, perhaps before the answer
+                pass  # a password change closes all connections, perhaps before the answer
             finally:
                 await console.close()
             return
         raise PasswordMismatchError(
-            f"the console rejected the password that follows from the fleet secret; "
+            f"the console rejected the password that is derived from the fleet secret; "
             f"does the server have the same secret? ({self.last_error})"
         ) from self.last_error
 

@@ -1,4 +1,4 @@
-"""Explain to operators in one sentence why a call to the cluster failed."""
+"""Convert errors of the cluster to sentences for operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Right(msgspec.Struct, frozen=True):
     resource: str
 
     def __str__(self) -> str:
-        """Return it as a rule would name it."""
+        """Return the right in the words of a Kubernetes role."""
         return f"{self.verb} {self.resource}.{self.group}"
 
 
@@ -32,7 +32,7 @@ RIGHTS = (ALLOCATE, READ_SERVER, LIST_SERVERS, WATCH_SERVERS, DELETE_SERVER, REA
 
 
 def sentence_of(error: api_errors.KubernetesError, right: Right) -> str:
-    """Return the sentence for an error of a call that needs this right."""
+    """Return the sentence for an error of a call that requires this right."""
     match error:
         case api_errors.ApiForbiddenError():
             return f"The account of the service lacks the right to {right}: {error}."
@@ -56,10 +56,10 @@ def fleet_sentence(error: api_errors.KubernetesError, fleet: str, namespace: str
 
 
 def is_missing(error: api_errors.KubernetesError) -> bool:
-    """True if the cluster knows the kind of object, but no object of this name."""
+    """True if the cluster knows the kind of object, but has no object with this name."""
     return isinstance(error, api_errors.ApiNotFoundError) and not error.is_missing_api
 
 
 def unavailable(error: api_errors.KubernetesError, right: Right) -> FleetUnavailableError:
-    """Return the fleet's error for an error of the cluster."""
+    """Convert an error of the cluster to a FleetUnavailableError."""
     return FleetUnavailableError(sentence_of(error, right))

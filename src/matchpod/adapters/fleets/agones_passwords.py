@@ -1,8 +1,9 @@
-"""Give servers the passwords of their matches, and stop the fleet if several in a row reject those of its secret.
+"""Set match passwords on servers, and stop the fleet if several servers in a row reject the fleet's secret.
 
-A server that rejects them is of no use, and is released. If the secret of the service or of the servers was replaced
-without the other, that would go on until none is left. So after a few, of all processes together, the fleet is stopped
-until the secret changes, or a waiting server accepts a password. Trying that costs none: it is not allocated for it.
+An allocated server that rejects the first passwords (derived from the fleet's secret) is released. If only the service
+or only the servers got a new secret, all servers would be used up in this way. So after a few rejections, counted for
+all processes, the fleet is stopped until the secret changes or a waiting server accepts a password. Waiting servers can
+be tried without allocating them.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from matchpod.adapters.kubernetes.objects import AgonesServer
 from matchpod.ports import ConsoleError, Consoles, DatabaseError, FleetUnavailableError, SecretTrials
 
 MAX_MISMATCHES = 3
-"""Servers in a row that reject the passwords before the fleet is stopped."""
+"""Number of servers in a row that reject the passwords before the fleet is stopped."""
 
 PROVEN_S = 10.0
-"""How long an accepted password is proof that others are accepted too. Replaced servers take longer to start."""
+"""How long after an accepted password other servers are expected to accept theirs. New servers take longer to start."""
 
 LOOK_S = 0.5
-"""How often to look whether another process has ended a trial."""
+"""Seconds between two checks whether another process has ended a trial."""
 
 _log = logging.getLogger(__name__)
 
 
 class Fit(StrEnum):
-    """The secret from which the first password of a server follows."""
+    """The secret that the first password of a server is derived from."""
 
     CURRENT = "current"
     PREVIOUS = "previous"
@@ -43,14 +44,14 @@ class Fit(StrEnum):
 
 
 class Trial:
-    """The trial of one server; `id` is None if it has no place, and after its end."""
+    """A trial of the secret on a server; `id` is None without a reserved place, and after the trial has ended."""
 
     def __init__(self, trial_id: str | None) -> None:
         self.id = trial_id
 
 
 class Passwords:
-    """The first passwords of the servers of one fleet."""
+    """Manages the first passwords of a fleet's servers."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Passwords:
         *,
         trials: SecretTrials | None = None,
     ) -> None:
-        """`on_password` is called for each allocated server, with the secret that its password follows from."""
+        """`on_password` is called for each allocated server, with the secret that its password is derived from."""
         self._options = options
         self._consoles = consoles
         self._cache = cache
@@ -69,14 +70,14 @@ class Passwords:
         self._trials = trials or LocalTrials()
         self._secrets: tuple[bytes, ...] | None = None
         self._rejections = 0
-        """Servers that have rejected the secrets since the last one accepted them, as of the last look."""
+        """Number of servers that have rejected the secrets since a server last accepted them, when last read."""
         self._proven_until_s = float("-inf")
         self._changed = asyncio.Event()
-        # The waiting servers that rejected all passwords of these secrets: they always will.
+        # The UIDs of waiting servers that rejected the passwords of all secrets. They need not be tried again.
         self._rejected_by: set[str] = set()
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the secrets of the fleet. FleetUnavailableError if they cannot be read; then the fleet has a fault."""
+        """Return the secrets of the fleet. If they cannot be read, set the fault and raise FleetUnavailableError."""
         try:
             secrets = self._options.read_secrets()
         except ValueError as exc:
@@ -96,7 +97,7 @@ class Passwords:
     async def turn(self) -> AsyncIterator[Trial]:
         """Wait until a server may be tried. FleetUnavailableError if the fleet is stopped.
 
-        While none has accepted the secrets lately, only as many are tried as may reject them.
+        While no server has recently accepted the secrets, at most MAX_MISMATCHES servers are tried at a time.
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._options.turn_s
@@ -107,7 +108,7 @@ class Passwords:
             if trial.id is not None or loop.time() >= until_s:
                 break
             await self._look()
-            if not self._is_stopped:  # another process may end its trial
+            if not self._is_stopped:  # wait, because another process may end its trial
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(min(until_s, loop.time() + LOOK_S)):
                         await changed.wait()
@@ -137,7 +138,7 @@ class Passwords:
             await self._record(Fit.PREVIOUS if accepted else Fit.CURRENT, trial)
 
     async def follow(self) -> None:
-        """Read the secret again and again; while the fleet is stopped, try a waiting server. Until cancelled."""
+        """Read the secret periodically until cancelled; while the fleet is stopped, also try a waiting server."""
         while True:
             try:
                 secrets = self.read()
@@ -145,7 +146,7 @@ class Passwords:
                 if self._is_stopped and await self.probe(self._cache.ready(), secrets) is True:
                     await self._accepted(None)
             except FleetUnavailableError:
-                pass  # it is recorded as the fault of the fleet
+                pass  # already recorded by `set_secret_fault`
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
                 _log.debug("trials of the fleet secret not read", extra=about)
@@ -154,7 +155,7 @@ class Passwords:
             await asyncio.sleep(self._options.read_s)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
-        """Try the newest waiting server that was not tried yet; None if there is none, or no valid answer."""
+        """Try the secrets on the newest untried waiting server; None if there is none, or no valid answer."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
         server = max(untried, key=lambda candidate: candidate.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None
@@ -191,7 +192,7 @@ class Passwords:
         self._set_rejections(0)
 
     async def _look(self) -> None:
-        """Read how many servers have rejected the secrets, in all processes."""
+        """Read how many servers have rejected the secrets, counted for all processes."""
         self._set_rejections(await self._trials.rejected(self._fingerprint()))
 
     def _set_rejections(self, count: int) -> None:
@@ -205,7 +206,7 @@ class Passwords:
         return self._rejections >= MAX_MISMATCHES
 
     def _fingerprint(self) -> str:
-        """Return what tells secrets apart; they are long and random, so it does not give them away."""
+        """Return a fingerprint of the secrets. They are long and random, so it does not reveal them."""
         digest = hashlib.sha256(b"trials of a fleet secret")
         for secret in self._secrets or ():
             digest.update(hashlib.sha256(secret).digest())
@@ -220,11 +221,11 @@ class Passwords:
 
     def _fault(self) -> str:
         return (
-            f"{MAX_MISMATCHES} game servers in a row rejected the password that follows from the fleet secret; "
+            f"{MAX_MISMATCHES} game servers in a row rejected the password that is derived from the fleet secret; "
             "the service and the servers must have the same secret."
         )
 
 
 def first_passwords(secrets: Sequence[bytes], name: str) -> tuple[str, ...]:
-    """Return the passwords that a waiting server of this name may have, one per secret."""
+    """Return the passwords that the waiting server with this name may have, one per secret."""
     return tuple(agones_console.first_password(secret, name) for secret in secrets)

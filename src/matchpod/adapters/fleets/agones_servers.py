@@ -1,4 +1,4 @@
-"""Read game servers of Agones: whose they are, whether they are gone, and where they are reached. Pure functions."""
+"""Interpret the GameServer objects of Agones: their owner, match, state and addresses. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ REGION_LABEL = "matchpod.dev/region"
 OWNER_LABEL = "matchpod.dev/owner"
 
 EARLY_OWNER = "matchpod"
-"""The owner of all servers in early versions, so it does not tell installations apart. Their matches may still run."""
+"""The owner label in early versions, which is the same for all installations. Such servers may still be in use."""
 
 LAST_ALLOCATED = "agones.dev/last-allocated"
-"""Annotation with the time of the last allocation."""
+"""The annotation with the time of the last allocation."""
 
 _END_STATES = frozenset({objects.ServerState.SHUTDOWN, objects.ServerState.ERROR, objects.ServerState.UNHEALTHY})
 
 
 class ServerRef(msgspec.Struct, frozen=True):
-    """The game server of a match, as its row stores it in `slot`: name and UID.
+    """The name and UID of a match's game server, which its row stores in `slot`.
 
-    Labels alone do not tell which server it was: they are gone if etcd was restored from before the allocation. The UID
-    is empty if it is unknown, as in rows of early versions.
+    Labels alone do not identify the server, because they are lost if etcd is restored from before the allocation. The
+    UID is empty if it is unknown, as in rows of early versions.
     """
 
     name: str
@@ -40,16 +40,16 @@ class ServerRef(msgspec.Struct, frozen=True):
         return cls(name, uid)
 
     def __str__(self) -> str:
-        """Return the text for `slot`."""
+        """Return the text to store in `slot`."""
         return f"{self.name}/{self.uid}" if self.uid else self.name
 
     def is_same(self, server: objects.AgonesServer) -> bool:
-        """True if this is the server, as far as it is known."""
+        """True if it is this server; without a known UID, only the name is compared."""
         return self.name == server.metadata.name and self.uid in ("", server.metadata.uid)
 
 
 class Place(msgspec.Struct, frozen=True):
-    """An allocated game server: its name and UID, and where it is reached."""
+    """The name, UID, addresses and ports of an allocated game server."""
 
     name: str
     uid: str
@@ -63,12 +63,12 @@ def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
-    """Return the labels to find the servers of a match; `may_be_ours` tells which of them we may use."""
+    """Return the labels that select the servers of a match; use only those for which `may_be_ours` is true."""
     return {REGION_LABEL: options.region, SERVER_LABEL: server_id}
 
 
 def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True for a server of this region and owner, or of an early version: only its match then tells whose it is."""
+    """True for a server of this region and owner, and for a server of an early version, whose owner is unknown."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 
@@ -78,7 +78,7 @@ def owner_of(server: objects.AgonesServer) -> str:
 
 
 def listed_server(server: objects.AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
-    """Return a server as a sweep needs it; None if it has no match, goes away, or is of our own other region."""
+    """Return a server for a sweep; None if it has no match, is being deleted, or is of another region of ours."""
     server_id, owner = server_id_of(server), owner_of(server)
     is_elsewhere = owner in (options.owner, EARLY_OWNER) and not may_be_ours(server, options)
     if not server_id or server.metadata.deletion_timestamp is not None or is_elsewhere:
@@ -102,9 +102,9 @@ def is_of_match(server: objects.AgonesServer, options: AgonesOptions, server_id:
 
 
 def is_left_over(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True if a former server of a match is in our fleet and not allocated, whatever match its label names.
+    """True if a match's former server is in our fleet and not allocated, whatever match its label names.
 
-    After a restored etcd it has none. One that is allocated is used by another match or program by now.
+    If etcd was restored, it has no such label. If it is allocated, another match or program is using it.
     """
     return not is_allocated(server) and has_labels(server, options.server_labels)
 
@@ -119,7 +119,7 @@ def gone_reason(server: objects.AgonesServer) -> str | None:
 
 
 def is_ready(server: objects.AgonesServer) -> bool:
-    """True if a server can be allocated: one that has had a match can not."""
+    """True if a server can be allocated. A server that has had a match can not."""
     is_waiting = server.status.state == objects.ServerState.READY and server_id_of(server) is None
     return is_waiting and server.metadata.deletion_timestamp is None
 
@@ -130,9 +130,9 @@ def is_allocated(server: objects.AgonesServer) -> bool:
 
 
 def kept_server(servers: Sequence[objects.AgonesServer], preferred: str) -> objects.AgonesServer:
-    """Return the one of several servers of a match that it keeps: the preferred one, or that of the first allocation.
+    """Return the server that a match with several servers keeps: the preferred, or the first that was allocated.
 
-    Every process chooses the same one.
+    Every process chooses the same server.
     """
     return min(
         servers, key=lambda server: (server.metadata.name != preferred, _allocated_at(server), server.metadata.name)
@@ -140,19 +140,19 @@ def kept_server(servers: Sequence[objects.AgonesServer], preferred: str) -> obje
 
 
 def place_of_server(server: objects.AgonesServer) -> Place:
-    """Return where a game server is reached."""
+    """Return the addresses and ports of a game server."""
     status = server.status
     about = server.metadata
     return Place(about.name, about.uid, status.address, status.addresses or (), status.ports or ())
 
 
 def place_of_allocation(status: objects.AllocationStatus, uid: str) -> Place:
-    """Return where a server that was just allocated is reached."""
+    """Return the addresses and ports of a server that was just allocated."""
     return Place(status.game_server_name, uid, status.address, status.addresses or (), status.ports or ())
 
 
 def choose_address(place: Place, types: Sequence[str]) -> str | None:
-    """Return the address of the first type that a server has; else the one that Agones chose, if any."""
+    """Return the server's address of the first type that it has, or else the address that Agones chose, if any."""
     for wanted in types:
         for address in place.addresses:
             if address.type == wanted and address.address:
@@ -161,13 +161,13 @@ def choose_address(place: Place, types: Sequence[str]) -> str | None:
 
 
 def choose_port(place: Place, name: str, protocol: str) -> int | None:
-    """Return the port of this name; if there is none, the first of all."""
+    """Return the port with this name, or else the server's first port."""
     found = named_port(place, name, protocol)
     return place.ports[0].port if found is None and place.ports else found
 
 
 def named_port(place: Place, name: str, protocol: str) -> int | None:
-    """Return the port of this name: `NAME-PROTOCOL` (half of a TCPUDP port), else `NAME`."""
+    """Return the port named `NAME-PROTOCOL` (half of a TCPUDP port), or else `NAME`."""
     for wanted in (f"{name}-{protocol}", name):
         for port in place.ports:
             if port.name == wanted:
@@ -176,14 +176,14 @@ def named_port(place: Place, name: str, protocol: str) -> int | None:
 
 
 def console_of(place: Place, options: AgonesOptions) -> tuple[str, int] | None:
-    """Return host and port of a server's console; None if it has none."""
+    """Return host and port of a server's console; None if either is missing."""
     host = choose_address(place, options.console_address_types or options.address_types)
     port = choose_port(place, options.console_port_name or options.port_name, "tcp")
     return None if host is None or port is None else (host, port)
 
 
 def _age_s(server: objects.AgonesServer, now_s: float) -> float:
-    """Seconds since a server was allocated, or created if that is unknown; 0 if both are."""
+    """Return the seconds since a server was allocated, or else since it was created; 0 if neither is known."""
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED) or server.metadata.creation_timestamp
     try:
         return now_s - datetime.fromisoformat(text or "").timestamp()
@@ -192,7 +192,7 @@ def _age_s(server: objects.AgonesServer, now_s: float) -> float:
 
 
 def _allocated_at(server: objects.AgonesServer) -> tuple[str, str]:
-    # The time has up to nine digits after the point, without trailing zeros: fill them up to compare texts.
+    # The time has up to nine decimals without trailing zeros. They are padded so that texts can be compared.
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED, "").removesuffix("Z")
     seconds, _, fraction = text.partition(".")
     return seconds, fraction.ljust(9, "0")

@@ -1,7 +1,7 @@
-"""Run each server in a folder of its own, which `matchpod-gameserver` makes from a shared installation and removes.
+"""Run each server in a folder of its own, which `matchpod-gameserver` creates from a shared installation and removes.
 
-It runs as the user of the servers, like the shell in `secret_cfg`: the folders belong to that user. It becomes the
-server, and the server keeps the lock of its folder, so a folder that is in use is never removed.
+That program runs as the user of the servers, to whom the folders belong (like the shell in `secret_cfg`). It executes
+the server in its place, and the server keeps the lock of its folder, so a folder in use is never removed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import msgspec
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 
 MAKE_S: Final = 120.0
-"""Time limit for making a folder, which copies the programs and plugins of the game."""
+"""Timeout for creating a folder, for which programs and plugins of the game are copied."""
 
 REMOVE_S: Final = 60.0
-"""Time limit for removing folders."""
+"""Timeout for removing folders."""
 
 GAME_FOLDER: Final = "{game}"
 """The placeholder for the server's own folder; `matchpod-gameserver` replaces it."""
@@ -34,18 +34,18 @@ _log = logging.getLogger(__name__)
 
 
 class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The installation that the folders link to, and where they are created."""
+    """The installation that the folders link to, and the folder in which they are created."""
 
     install_dir: Path
     instances_dir: Path
     addons: tuple[str, ...] = ()
-    """Addons without which a server is not started."""
+    """Addons that must be installed; otherwise a server is not started."""
     steamclient: Path | None = None
-    """The file of SteamCMD; None for the usual places."""
+    """The path of SteamCMD's steamclient library; None to search the usual places."""
 
 
 class InstanceFolders:
-    """The folders of the servers of one fleet; their names begin with its owner."""
+    """The folders of a fleet's servers. Their names begin with the owner."""
 
     def __init__(self, options: InstanceOptions, *, owner: str, user: str | None) -> None:
         self._options, self._owner, self._user = options, owner, user
@@ -57,9 +57,9 @@ class InstanceFolders:
         command: Sequence[str],
         cfg: tuple[str, str],
     ) -> subprocess.Popen[bytes]:
-        """Make the folder of a server, with a file of commands (name, text), and start it there; OSError if it fails.
+        """Create the folder of a server and start the server there; OSError if that fails.
 
-        `spawn` starts a process, as `Popen` does.
+        `cfg` is the name and text of a file with console commands. `spawn` starts a process, as `Popen` does.
         """
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as report:
@@ -74,13 +74,13 @@ class InstanceFolders:
             assert child.stdin is not None
             with suppress(BrokenPipeError), child.stdin:
                 child.stdin.write(cfg[1].encode())
-            # The server does not inherit the other end, so this ends when the program has become the server.
-            waiting = select.poll()  # select() knows no numbers above 1,023, and a busy service has more open
+            # The server does not inherit the other end of the pipe, so it closes when the program executes the server.
+            waiting = select.poll()  # select() does not support descriptors above 1,023, which a busy service has
             waiting.register(report, select.POLLIN)
             if not waiting.poll(MAKE_S * 1000):
                 child.kill()
                 child.wait()
-                raise OSError(f"the folder of the server was not made within {MAKE_S:g} s")
+                raise OSError(f"the folder of the server was not created within {MAKE_S:g} s")
             number, _, reason = report.read().decode(errors="replace").partition(" ")
         if reason:
             child.wait()
@@ -88,14 +88,14 @@ class InstanceFolders:
         return child
 
     def remove(self, server_id: str) -> None:
-        """Remove the folder of a server that has ended; the log says if that is not possible."""
-        with suppress(PermissionError):  # only its user may look there
+        """Remove the folder of a server that has ended; a failure is logged."""
+        with suppress(PermissionError):  # only the servers' user may have access to the folder
             if not (self._options.instances_dir / f"{self._owner}.{server_id}").exists():
                 return
         self._remove("--name", server_id)
 
     def remove_unused(self) -> None:
-        """Remove the folders that no server uses, which a crash of the machine or of a server has left."""
+        """Remove the folders that no server uses, left by a crash of the machine or of a server."""
         self._remove()
 
     def _run(self, server_id: str, cfg_name: str, report: int) -> Iterator[str]:
@@ -108,7 +108,7 @@ class InstanceFolders:
             yield from ("--steamclient", str(options.steamclient))
 
     def _program(self, command: str) -> tuple[str, ...]:
-        # Isolated, so that the variables of the server do not change how Python runs.
+        # Isolated mode (-I), so that the server's environment variables do not affect Python.
         program = (sys.executable, "-I", "-m", "matchpod_gameserver", command, "--owner", self._owner)
         return (*program, "--instances-dir", str(self._options.instances_dir))
 

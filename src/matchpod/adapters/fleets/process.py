@@ -1,7 +1,7 @@
 """Run game servers as local processes, one per match, which outlive the service.
 
-The files of `process_record` identify them, so a restarted service adopts the running ones. Each server has its own
-session, so a signal to the service does not reach it. Linux only, as it reads /proc.
+The files of `process_record` identify the processes, so a restarted service adopts running servers. Each server has a
+session of its own, so signals to the service do not reach it. Linux only, because it reads /proc.
 """
 
 from __future__ import annotations
@@ -43,37 +43,37 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import FleetError, GameServer, ListedServer, ServerLease, ServerOrder
 
 START_S = 60.0
-"""Time limit from process start until its port accepts connections; a real server on a cold disk takes 30 s."""
+"""Timeout from the start of a process until its port accepts connections. A real server on a cold disk takes 30 s."""
 
 TERM_S = 5.0
 """How long to wait after SIGTERM before SIGKILL."""
 
 KILL_S = 5.0
-"""How long the system may take to remove a killed process."""
+"""How long to wait after SIGKILL until the process is gone."""
 
 POLL_S = 0.05
-"""How often a starting or stopping process is checked."""
+"""Seconds between two checks of a starting or stopping process."""
 
 UNRECORDED_S = 1.0
-"""How often the record of a server is checked while it is missing or cannot be read."""
+"""Seconds between two attempts to read a record that is missing or unreadable."""
 
 CONNECT_S = 1.0
-"""Time limit for one connection attempt to a starting server."""
+"""Timeout for a connection attempt to a starting server."""
 
 STARTING_THREADS = 4
-"""How many servers of a fleet are started or removed at once: more would only wait for the same disk."""
+"""Maximum number of servers of a fleet that are started or removed at once, because all of them use the same disk."""
 
 SHOWN_LINES = 10
-"""Lines of output in the error message about a server that did not start."""
+"""Number of lines of output in the error message for a server that did not start."""
 
 SHOWN_BYTES = 2000
-"""Bytes of output read for these lines."""
+"""Maximum number of output bytes that are read for SHOWN_LINES."""
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
-"""Environment variables that servers inherit; the others may hold secrets of the service."""
+"""Environment variables that servers inherit. Other variables may contain secrets of the service."""
 
 PASSWORD_PLACEHOLDER = "{rcon_password}"
-"""Puts the password on the command line, which all users of the machine can read."""
+"""The placeholder for the password. All users of the machine can read the command line that contains it."""
 
 _PLACEHOLDERS = frozenset(
     {
@@ -85,7 +85,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def expand_command(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """Return the arguments of a command with their placeholders replaced.
+    """Return the arguments of a command with all placeholders replaced.
 
     An argument that becomes empty is dropped, together with the option (`-name`, `+name`) before it.
     """
@@ -100,28 +100,28 @@ def expand_command(template: Sequence[str], values: Mapping[str, str]) -> list[s
 
 
 class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the servers of a fleet are started: `command` is a list of arguments with placeholders."""
+    """How the servers of a fleet are started. `command` is a list of arguments with placeholders."""
 
     command: tuple[str, ...]
     ports: tuple[int, ...]
     host: str = "127.0.0.1"
-    """The address that servers listen on, also for their consoles."""
+    """The address that servers, and their consoles, listen on."""
     public_ip: str | None = None
-    """The address that players connect to, if different."""
+    """The address that players connect to, if it differs from `host`."""
     speed: float = 1.0
     environment: Mapping[str, str] = {}
     working_directory: Path | None = None
     memory_bytes: int | None = None
     user: str | None = None
-    """The user that servers run as: name or number; None for the user of the service."""
+    """The name or uid of the user that servers run as; None for the user of the service."""
     cfg_folder: Path | None = None
-    """The folder of the game for a `.cfg` file with the secrets of each server."""
+    """The game's folder for `.cfg` files, where each server gets a file with its secrets."""
     instances: InstanceOptions | None = None
-    """How to make a separate folder for each server; None if all run in the same folder."""
+    """How to create a separate folder for each server; None if all servers run in the same folder."""
     tv_ports: tuple[int, ...] = ()
-    """The ports of GOTV, in the order of the ports."""
+    """The GOTV ports, in the order of `ports`."""
     steam_tokens: tuple[str, ...] = ()
-    """The login tokens of the ports, in their order."""
+    """The Steam login tokens, in the order of `ports`."""
     start_s: float = START_S
     term_s: float = TERM_S
     owner: str = ""
@@ -129,7 +129,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessFleet(FixedSlots):
-    """Runs servers on this machine, one per port; their records are kept in the folder."""
+    """Runs servers on this machine, one per port. Their records are stored in `folder`."""
 
     def __init__(self, folder: Path, options: ProcessOptions) -> None:
         unknown = {name for argument in options.command for name in _PLACEHOLDER.findall(argument)} - _PLACEHOLDERS
@@ -146,7 +146,7 @@ class ProcessFleet(FixedSlots):
         )
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._new_lock = threading.Lock()
-        # Not the threads that everything else uses: a slow disk would hold them all.
+        # A thread pool of its own, because with a slow disk, these calls would block all threads of the default pool.
         self._threads = ThreadPoolExecutor(STARTING_THREADS, thread_name_prefix="game-servers")
         self._children: set[int] = set()
 
@@ -156,7 +156,7 @@ class ProcessFleet(FixedSlots):
         return self._slots
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Remove the folders that a crash has left; after that a slot becomes free only by a release."""
+        """Remove folders left by a crash, and then wait until cancelled: only a release frees a slot."""
         if self._instances is not None:
             await self._in_thread(self._instances.remove_unused)
         await super().follow(on_change)
@@ -164,7 +164,8 @@ class ProcessFleet(FixedSlots):
     async def allocate(self, order: ServerOrder) -> GameServer:
         """Start (or find) the server of this match, and wait until its port accepts connections.
 
-        A server that does not get that far is stopped. A cancelled call leaves the server for a repeated one to find.
+        A server whose port does not accept connections is stopped. If the call is cancelled, a repeated call finds the
+        server.
         """
         if order.slot not in self._slots:
             raise FleetError(f"this fleet has no port {order.slot}")
@@ -199,7 +200,7 @@ class ProcessFleet(FixedSlots):
         )
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report whether the process of this server runs; UNKNOWN if there is no record of it in this folder."""
+        """Report whether the process of this server is running; UNKNOWN if this folder has no record of it."""
         return await asyncio.to_thread(self._check, server_id)
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
@@ -209,7 +210,7 @@ class ProcessFleet(FixedSlots):
         return "its process has ended"
 
     async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        """Stop the server and its child processes and wait for them. Releasing an unknown server succeeds."""
+        """Stop the server and its child processes, and wait for their end. Releasing an unknown server succeeds."""
         await self._stop(server_id, lease)
 
     async def servers(self) -> Sequence[ListedServer]:
@@ -226,10 +227,10 @@ class ProcessFleet(FixedSlots):
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     def _changing(self, server_id: str) -> threading.Lock:
-        """Return the lock that is held while the record of a server and its process change together.
+        """Return the lock for changes of a server's record and process.
 
-        Cancelling a call does not stop its thread, so the next call waits for it and then finds the server that the
-        first one started.
+        Cancelling a call does not stop its thread, so the next call waits for the lock, and then finds the server that
+        the cancelled call has started.
         """
         with self._new_lock:
             return self._locks.setdefault(server_id, threading.Lock())
@@ -255,13 +256,13 @@ class ProcessFleet(FixedSlots):
     def _start(self, order: ServerOrder) -> ProcessId:
         record = ProcessRecord(server_id=order.server_id, slot=order.slot, owner=self._options.owner)
         try:
-            # Before the start: a record without a process means that one may be running.
+            # The record is written before the start: without a process, it means that a process may be running.
             self._records.write(record)
             process = self._spawn(order)
             self._records.write(msgspec.structs.replace(record, process=process))
-        # OverflowError: the memory limit is too large.
+        # An OverflowError means that the memory limit is too large.
         except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
-            # The message may quote the program name, which may contain a placeholder.
+            # The message may quote the program name, which contains the password if it has its placeholder.
             reason = _without_secret(str(exc), order.rcon_password)
             whose = f" as user {self._options.user}" if self._options.user else ""
             raise FleetError(f"the server cannot be started{whose}: {reason}") from exc
@@ -297,7 +298,7 @@ class ProcessFleet(FixedSlots):
                 child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
-        # Servers are tracked and reaped by process id; this prevents Popen's warning that the child is still running.
+        # Servers are tracked and reaped by process id. A return code suppresses Popen's warning about a running child.
         child.returncode = 0
         self._limit_memory(child.pid)
         process = identify(child.pid)
@@ -308,7 +309,7 @@ class ProcessFleet(FixedSlots):
 
     def _limit_memory(self, pid: int) -> None:
         if self._options.memory_bytes is not None:
-            # Not in a preexec_fn: Python code between fork and exec may deadlock in a process with threads.
+            # A preexec_fn is no alternative: Python code between fork and exec may deadlock in a process with threads.
             with suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_AS, (self._options.memory_bytes, self._options.memory_bytes))
 
@@ -346,11 +347,11 @@ class ProcessFleet(FixedSlots):
         }
 
     async def _wait_for_port(self, process: ProcessId, port: int) -> str | None:
-        """Wait until the server can be reached; return what went wrong, or None."""
+        """Wait until the server's port accepts connections; return what went wrong, or None."""
         try:
             async with asyncio.timeout(self._options.start_s):
                 while may_run(process):
-                    # Check the process again: another program may have answered on the port.
+                    # The process is checked again, because another program may have answered on the port.
                     if await probe_port(self._options.host, port, timeout_s=CONNECT_S) and may_run(process):
                         return None
                     await asyncio.sleep(POLL_S)
@@ -383,7 +384,7 @@ class ProcessFleet(FixedSlots):
         return record.process if record else None
 
     def _reap(self) -> None:
-        """Reap exited servers started by this process: another process that released them cannot."""
+        """Reap exited servers that this process has started; a process that only released them cannot reap them."""
         for pid in tuple(self._children):
             try:
                 is_reaped = os.waitpid(pid, os.WNOHANG)[0] == pid
@@ -409,7 +410,7 @@ class ProcessFleet(FixedSlots):
     def _running(self, record: ProcessRecord) -> list[ProcessId]:
         if record.process is not None:
             return [record.process] if is_running(record.process) else []
-        # It may still have a running process: search all processes for its mark.
+        # Without a recorded process, the server may still be running: search all processes for its mark.
         return self._records.processes(record.server_id)
 
     def _is_own(self, record: ProcessRecord) -> bool | None:
@@ -432,7 +433,7 @@ class ProcessFleet(FixedSlots):
         raise FleetError("the server is still running after SIGKILL")
 
     async def _signal_and_wait(self, number: signal.Signals, server_id: str, timeout_s: float) -> None:
-        """Send a signal to all processes of a server, and wait until they are gone or the timeout expires."""
+        """Send a signal to all processes of a server, and wait until they have ended or the timeout expires."""
         left = await asyncio.to_thread(self._signal, number, server_id)
         deadline_s = asyncio.get_running_loop().time() + timeout_s
         while left and asyncio.get_running_loop().time() < deadline_s:
@@ -443,7 +444,7 @@ class ProcessFleet(FixedSlots):
         with self._changing(server_id):
             processes = self._records.processes(server_id)
             for process in processes:
-                # A server leads its own process group; a marked process that leads none is signalled alone.
+                # A server leads a process group. A marked process that leads no group is signalled alone.
                 with suppress(ProcessLookupError):
                     if os.getpgid(process.pid) == process.pid:
                         os.killpg(process.pid, number)
@@ -452,7 +453,7 @@ class ProcessFleet(FixedSlots):
             return processes
 
     def _remove_record(self, server_id: str) -> bool:
-        """Remove the record of a server; False if a process is left or was started in the meantime."""
+        """Remove the record of a server; False if a process of it is still running, or was started meanwhile."""
         with self._changing(server_id):
             if self._records.processes(server_id):
                 return False

@@ -1,8 +1,8 @@
-"""Record which process is the server of a match: one small file per server, checked against /proc.
+"""Record which process is the server of a match, in a small file per server that is checked against /proc.
 
-The system reuses process ids, so a process is identified by process id, start time and boot id. A server whose
-process id was not recorded is found by a mark in its environment, which its child processes inherit.
-The files contain no secrets.
+The system reuses process ids, so a process is identified by process id, start time and boot id. A server whose process
+id was not recorded is found by a mark in its environment, which its child processes inherit. The files contain no
+secrets.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MARK_NAME = "MATCHPOD_FLEET_SERVER"
 """The environment variable that marks the processes of a server."""
 
 MAX_LOG_BYTES = 1_000_000
-"""Size at which the output of a server is truncated; it is only needed when a server fails to start."""
+"""Size at which the output of a server is truncated. The output is only needed if a server fails to start."""
 
 KEPT_LOG_BYTES = 100_000
-"""Bytes at the end of the output that are kept when it is truncated."""
+"""Number of bytes at the end of the output that are kept when it is truncated."""
 
 CHECK_S = 1.0
-"""How often a process is checked whose end the system does not report."""
+"""Seconds between two checks of a process whose end the system does not report."""
 
 GONE = (FileNotFoundError, ProcessLookupError)
-"""Errors that mean a process is gone; after any other error its state is unknown."""
+"""Errors that mean that a process is gone; after any other error, its state is unknown."""
 
 _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -42,7 +42,7 @@ _START_TIME_FIELD = 19
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """Identifies one process, even if its process id is reused later."""
+    """Identifies a process, even if its process id is reused later."""
 
     pid: int
     start_ticks: int
@@ -56,17 +56,17 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     process: ProcessId | None = None
     owner: str = ""
-    """The id of the installation that started it; empty in records of early versions."""
+    """The id of the installation that started the server; empty in records of early versions."""
     folder: str = ""
-    """Where the record was written first, so that a copy of it is recognized; empty in records of early versions."""
+    """The folder in which the record was written, to recognize copies; empty in records of early versions."""
 
 
-# Made here, because fleets read records in threads: msgspec crashes if two threads prepare a type at once.
+# Created at import, because fleets read records in threads, and msgspec crashes if two threads prepare a type at once.
 _RECORD: Final = msgspec.json.Decoder(ProcessRecord)
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Return the process that has this id now, even if it is a zombie; None if there is none.
+    """Return the process that has this id now, even if it is a zombie; None if there is no such process.
 
     Raise OSError if its state cannot be read.
     """
@@ -75,7 +75,7 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_running(process: ProcessId) -> bool:
-    """True while exactly this process runs; reap it if it is our zombie. Raise OSError if its state cannot be read."""
+    """True while this process is running. A zombie that is our child is reaped. OSError if its state is unreadable."""
     found = _state_of(process.pid)
     if found is None or found[1] != process:
         return False
@@ -93,19 +93,19 @@ def age_s(process: ProcessId) -> float:
 
 
 async def wait_for_end(process: ProcessId) -> None:
-    """Wait until a process has ended, even if another one started it.
+    """Wait until a process has ended, even if it is not our child.
 
-    The system reports its end; if it cannot, the process is checked every second.
+    The system reports its end (pidfd). If that fails, the process is checked every CHECK_S.
     """
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     try:
         watched = os.pidfd_open(process.pid)
-    except OSError:  # it has ended, too many files are open, or the system has no such call
+    except OSError:  # the process has ended, too many files are open, or the system lacks the call
         watched = -1
     try:
         if watched >= 0:
             loop.add_reader(watched, ended.set)
-        # After opening, because until then another process might have got its id.
+        # The check comes after opening, because before that, another process might have got the id.
         while not ended.is_set() and may_run(process):
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if watched >= 0 else CHECK_S):
@@ -136,7 +136,7 @@ def _state_of(pid: int) -> tuple[str, ProcessId] | None:
 
 
 class RecordFolder:
-    """The files of one fleet: `<server id>.json` and `<server id>.log`."""
+    """The files of a fleet: `<server id>.json` and `<server id>.log`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
@@ -147,7 +147,7 @@ class RecordFolder:
 
     def open_log(self, server_id: str) -> int:
         """Open the file for a server's output, and return its descriptor."""
-        # Appending, so that the file can be truncated while the server writes to it.
+        # O_APPEND, so that the file can be truncated while the server writes to it.
         return open_private(self._file(server_id, "log"), os.O_WRONLY | os.O_APPEND)
 
     def read(self, server_id: str) -> ProcessRecord | None:
@@ -156,9 +156,9 @@ class RecordFolder:
         return None if record is None or self.is_copy(record) else record
 
     def is_copy(self, record: ProcessRecord) -> bool:
-        """True if a record was copied here with its folder and is still where it came from: its server is not ours.
+        """True if a record was copied together with its folder, and the original still exists: its server is not ours.
 
-        A folder that was moved leaves nothing behind, and goes on with its servers.
+        If the folder was moved, there is no original, and its servers remain ours.
         """
         if record.folder in ("", str(self._path)):
             return False
@@ -182,16 +182,16 @@ class RecordFolder:
             self._file(server_id, kind).unlink(missing_ok=True)
 
     def records(self) -> list[ProcessRecord]:
-        """Return all records, also copied ones, ordered by server id."""
+        """Return all records, including copies, ordered by server id."""
         try:
-            names = sorted(os.listdir(self._path))  # a glob may ignore a folder that cannot be read
+            names = sorted(os.listdir(self._path))  # unlike a glob, it fails if the folder cannot be read
         except FileNotFoundError:
             return []
         ids = [Path(name).stem for name in names if name.endswith(".json")]
         return [record for server_id in ids if (record := self._decode(server_id)) is not None]
 
     def processes(self, server_id: str) -> list[ProcessId]:
-        """Return all running processes of a server: the recorded one first, then those with its mark."""
+        """Return all running processes of a server: the recorded process first, then others with its mark."""
         record = self.read(server_id)
         found: list[ProcessId] = []
         if record is not None and record.process is not None and is_running(record.process):
@@ -200,7 +200,7 @@ class RecordFolder:
         return found
 
     def shorten_log(self, server_id: str) -> None:
-        """Drop the beginning of output that is too long; the server keeps appending after the rest."""
+        """Remove the beginning of output that is too long. The server keeps appending to the file."""
         path = self._file(server_id, "log")
         with suppress(FileNotFoundError):
             if path.stat().st_size > MAX_LOG_BYTES:
@@ -238,7 +238,7 @@ def _marked(mark: str) -> Iterator[ProcessId]:
             continue
         try:
             environment = (entry / "environ").read_bytes().split(b"\0")
-        except (*GONE, PermissionError):  # it has ended, or belongs to another user
+        except (*GONE, PermissionError):  # the process has ended, or belongs to another user
             continue
         process = identify(int(entry.name)) if variable in environment else None
         if process is not None and is_running(process):

@@ -1,7 +1,7 @@
-"""Write the secrets of a game server into a `.cfg` file that only the server can read.
+"""Write the secrets of a game server to a `.cfg` file that only the server can read.
 
-On a command line all users of the machine would see them. The file is written by a shell that runs as the user of the
-server: the folder belongs to that user, who could replace it by a link, and as root we would follow it anywhere.
+On a command line, all users of the machine could read them. The file is written by a shell that runs as the server's
+user. The folder belongs to this user, who could replace it with a symbolic link, which root would follow anywhere.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SCRIPT: Final = 'umask 077 && rm -f -- "$1" && set -C && cat > "$1"'
 
 
 def cfg_name(server_id: str) -> str:
-    """Return the name of the file, as `exec` needs it."""
+    """Return the file name for the console command `exec`."""
     return f"matchpod_{server_id}.cfg"
 
 
 def cfg_text(commands: Mapping[str, str]) -> str:
-    """Return a line per console command and its value."""
+    """Return a file with a line per console command and its value."""
     for value in commands.values():
         if '"' in value or not value.isprintable():
             raise ValueError("a value in a .cfg file may not contain quotes or unprintable characters")

@@ -1,4 +1,4 @@
-"""Count how many servers of a fleet rejected its secret, in the memory of one process: for use without a database."""
+"""Limit trials of a fleet's secret in the memory of one process, for use without a database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import count
 
 
 class LocalTrials:
-    """The trials of one fleet, of which only this process knows."""
+    """Implements the SecretTrials port for a single fleet and process."""
 
     def __init__(self) -> None:
         self._ids = count(1)
@@ -14,7 +14,7 @@ class LocalTrials:
         self._rejected: set[tuple[str, str]] = set()
 
     async def begin(self, secret: str, places: int) -> str | None:
-        if sum(each == secret for each, _ in (*self._open, *self._rejected)) >= places:
+        if sum(tried == secret for tried, _ in (*self._open, *self._rejected)) >= places:
             return None
         trial = str(next(self._ids))
         self._open.add((secret, trial))
@@ -25,11 +25,11 @@ class LocalTrials:
         self._rejected.add((secret, trial))
 
     async def accept(self, secret: str, trial: str | None) -> None:
-        self._rejected = {(each, other) for each, other in self._rejected if each != secret}
+        self._rejected = {(tried, other) for tried, other in self._rejected if tried != secret}
         self._open.discard((secret, trial or ""))
 
     async def drop(self, secret: str, trial: str) -> None:
         self._open.discard((secret, trial))
 
     async def rejected(self, secret: str) -> int:
-        return sum(each == secret for each, _ in self._rejected)
+        return sum(tried == secret for tried, _ in self._rejected)

@@ -1,8 +1,8 @@
-"""Provide game servers from a fixed list of running ones, each used by one match at a time and then cleaned up.
+"""Provide game servers from a fixed list of running servers. Each is used by one match at a time, and then cleaned up.
 
-This fleet starts and stops nothing. Several processes may share the list; the service stores in its slots which match
-uses which server. The list may be replaced: a server that is no longer in it gets no other match, and is known until
-its match was released.
+This fleet does not start or stop servers. Several processes may share the list; the service stores in its slots which
+match uses which server. The list may be replaced: a server that was removed from it gets no other match, and is
+forgotten after the release of its match.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
 
 CLEAN_TRIES = 3
-"""Attempts to clean up a server that accepts connections but does not answer: it may be loading a map."""
+"""Maximum number of attempts to clean up a server that accepts connections but does not answer while it loads a map."""
 
 CLEAN_PAUSE_S = 2.0
-"""Pause between two attempts."""
+"""Seconds between two attempts."""
 
 CLEAN_S = 30.0
-"""Time limit of an attempt: a server that lists many players and answers slowly must not keep its slot for hours."""
+"""Timeout for an attempt, so that a server with many players and slow answers does not keep its slot for hours."""
 
 FAREWELL = "The match is over"
 """The kick reason shown to players who are still on the server."""
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A server that is already running: `address` is for players and for its console, with an IP or a host name."""
+    """A running server. `address` is an IP or a host name with a port, which players and the console use."""
 
     address: str
     rcon_password: str
@@ -50,7 +50,7 @@ class StaticServer(msgspec.Struct, frozen=True):
 
 
 class StaticFleet(FixedSlots):
-    """Provides the servers of a list."""
+    """Provides the servers of a list, one slot per server."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StaticFleet(FixedSlots):
         """`owner` is the id of this installation."""
         self._servers = _by_address(servers)
         self._leaving: dict[str, _Login] = {}
-        """Servers that are no longer listed, and may still have a match."""
+        """Servers that are no longer listed but may still have a match."""
         self._on_change = _ignore_change
         self._consoles = consoles
         self._owner = owner
@@ -77,7 +77,7 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     def replace_servers(self, servers: Sequence[StaticServer]) -> None:
-        """Replace the list; matches on servers that are no longer listed go on."""
+        """Replace the list. Matches on servers that are no longer listed continue."""
         listed = _by_address(servers)
         known = {**self._leaving, **self._servers}
         self._leaving = {address: login for address, login in known.items() if address not in listed}
@@ -85,7 +85,7 @@ class StaticFleet(FixedSlots):
         self._on_change()
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Call `on_change` when the list was replaced, until cancelled."""
+        """Call `on_change` whenever the list is replaced, until cancelled."""
         self._on_change = on_change
         try:
             await super().follow(on_change)
@@ -106,9 +106,9 @@ class StaticFleet(FixedSlots):
         )
 
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
-        """Return the server of this slot; SlotInUseError if another installation uses it.
+        """Return the server of this slot; SlotInUseError if another installation or another match uses it.
 
-        The same if another match of this installation does: the server may be listed twice, by its name and by its IP.
+        Another match may use it in another slot if the list has the server twice, by its name and by its IP.
         """
         server = self.waiting_server(order.slot)
         if server is None:
@@ -125,8 +125,8 @@ class StaticFleet(FixedSlots):
         others = [user for user in map(installation_in, tokens) if user not in (None, self._owner)]
         if others:
             raise ports.SlotInUseError(
-                f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
-                f" run {REMOVE_LOG_LISTENERS} on the server"
+                f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that installation no"
+                f" longer exists, run {REMOVE_LOG_LISTENERS} on the server"
             )
         for token in tokens:
             if await order.is_of_other_match(token):
@@ -134,17 +134,17 @@ class StaticFleet(FixedSlots):
         return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """UNKNOWN: its process is not seen from here, and one that refuses connections may be busy or restarting.
+        """Return UNKNOWN, because the process cannot be observed, and a server without connections may be restarting.
 
-        GONE if no list that this process has read contains the server.
+        Return GONE if the server is in none of the lists that this process has read.
         """
         return FleetReport.GONE if self._login(slot) is None else FleetReport.UNKNOWN
 
     async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
         """End the match on the server and kick all players.
 
-        A server that does not answer is left unchanged, and so is one that another match uses by now: the process that
-        releases it may have been frozen for a while.
+        A server that does not answer is left unchanged. So is a server that another match already uses, because this
+        process may have been frozen for a while.
         """
         if (login := self._login(slot)) is None:
             return
@@ -168,7 +168,7 @@ class StaticFleet(FixedSlots):
         self._leaving.pop(slot, None)
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return nothing: these servers keep running with or without a match, so there is nothing to sweep."""
+        """Return no servers. They keep running with or without a match, so there is nothing to sweep."""
         return ()
 
     async def close(self) -> None:
@@ -208,15 +208,15 @@ _Run = Callable[[str], Awaitable[str]]
 
 
 def _ignore_change() -> None:
-    """The fleet is not followed."""
+    """Ignore the change, because the fleet is not followed."""
 
 
 def _check_nothing() -> None:
-    """There is no lease."""
+    """Check nothing, because there is no lease."""
 
 
 async def _log_tokens(run: _Run) -> tuple[str, ...]:
-    """Return the tokens of the matches to which a server sends its log."""
+    """Return the tokens in the URLs that a server sends its log to."""
     return log_tokens_in(parse_log_listeners(await run(LOG_LISTENERS)))
 
 
@@ -231,12 +231,12 @@ def _by_address(servers: Sequence[StaticServer]) -> dict[str, _Login]:
 
 
 async def _resolve(host: str, port: int) -> str:
-    """Return the IP address of a host, preferably an IPv4 one; ConsoleLostError if its name cannot be resolved."""
+    """Return the IP address of a host, preferably IPv4; ConsoleLostError if its name cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
         raise ports.ConsoleLostError(f"the host name {host} cannot be resolved: {exc}") from exc
-    addresses = sorted(found, key=lambda one: one[0] is not socket.AF_INET)
+    addresses = sorted(found, key=lambda entry: entry[0] is not socket.AF_INET)
     return str(addresses[0][4][0])
 
 

@@ -1,7 +1,7 @@
-"""Errors of the Kubernetes API: an HTTP answer that is not a success becomes a typed error with a readable message.
+"""Convert error responses of the Kubernetes API to typed exceptions with readable messages.
 
-The API answers errors as a JSON object of kind Status, but what stands behind or in front of it (the extensions of
-Agones, a proxy, an unknown path) answers plain text.
+The API sends errors as a JSON object of kind Status. Components behind or in front of it (the extensions of Agones, a
+proxy) and unknown paths send plain text.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 MAX_MESSAGE_CHARS = 300
-"""Characters of an error that are kept; a proxy may answer a whole page."""
+"""Maximum length of an error message, because a proxy may send a whole page."""
 
 
 class KubernetesError(Exception):
-    """A call of the Kubernetes API failed; the message says why. It is not known whether it had an effect."""
+    """A call of the Kubernetes API failed; the message says why. The call may have had an effect."""
 
 
 class ClusterConfigError(KubernetesError):
-    """The settings of the connection cannot be used: nothing was sent."""
+    """The settings of the connection cannot be used; nothing was sent."""
 
 
 class UnreachableError(KubernetesError):
-    """No answer: no connection, a lost one, or a timeout."""
+    """There was no answer: the connection failed or was lost, or the call timed out."""
 
 
 class MalformedAnswerError(KubernetesError):
-    """The answer is not what the API promises."""
+    """The answer does not conform to the API."""
 
 
 class ApiError(KubernetesError):
     """The API answered with an error; `reason` is its code, empty if it was plain text.
 
-    `retry_after_s`: how long a busy server asks its clients to wait; None if it does not.
+    `retry_after_s` is how long a busy server asks its clients to wait; None if it does not ask.
     """
 
     def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float | None = None) -> None:
@@ -67,11 +67,11 @@ class ApiNotFoundError(RejectedError):
 
 
 class ConflictError(RejectedError):
-    """409: the object changed, or is another object of this name."""
+    """409: the object has changed, or another object has this name."""
 
 
 class ApiGoneError(RejectedError):
-    """410: the resource version is too old; list again."""
+    """410: the resource version is too old; the objects must be listed again."""
 
 
 class InvalidError(RejectedError):
@@ -91,10 +91,10 @@ TOO_MANY_REQUESTS = 429
 SERVICE_UNAVAILABLE = 503
 
 _UNDECIDED = frozenset({408, TOO_MANY_REQUESTS})
-"""4xx answers of a busy or slow server, which may come after the request was passed on."""
+"""4xx statuses of a busy or slow server, whose request may have had an effect."""
 
 MAX_RETRY_AFTER_S = 60.0
-"""Longest wait that a server may ask for: a proxy with a wrong clock must not stop a region for hours."""
+"""Upper bound for Retry-After, so that a proxy with a wrong clock does not stop a region for hours."""
 
 
 class _Status(msgspec.Struct):
@@ -107,7 +107,7 @@ class _Status(msgspec.Struct):
 
 
 def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
-    """Return the error for an answer with this HTTP status, and perhaps a Retry-After header."""
+    """Return the error for an answer with this HTTP status, body and Retry-After header (may be empty)."""
     reason, message = "", ""
     try:
         decoded = msgspec.json.decode(body, type=_Status)
@@ -123,7 +123,7 @@ def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the seconds of a Retry-After header, which may be a date, within a limit; None if it cannot be read."""
+    """Return the seconds in a Retry-After header (a number or a date), at most MAX_RETRY_AFTER_S; None if invalid."""
     if text.isascii() and text.isdecimal():
         return min(float(text), MAX_RETRY_AFTER_S)
     try:

@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from matchpod.adapters.kubernetes.transport import HttpTransport
 
 CALL_S = 10.0
-"""Time limit of a call; a page of a list, which may be some megabytes, has twice as long."""
+"""Timeout for a call. A page of a list, which may have some megabytes, gets twice as long."""
 
 PAGE_SIZE = 500
-"""Objects per page of a list, as other clients ask for: a server keeps a page in memory, not the whole list."""
+"""Maximum number of objects per page of a list (as in other clients), because the server keeps a page in memory."""
 
 LIST_TRIES = 3
-"""How often a list is begun if its pages expire before they are read; then it is read as one page."""
+"""How often a list is started if its pages expire before they are read. After that, it is read as a single page."""
 
 ALLOCATE_S = 15.0
-"""Time limit of an allocation. Agones collects requests for half a second, and retries conflicts itself."""
+"""Timeout for an allocation. Agones collects requests for half a second, and retries conflicts itself."""
 
 WATCH_S = 30
-"""How long the server keeps a watch open. Short, because a lost connection may go unnoticed until then."""
+"""How long the server keeps a watch open. It is short, because a lost connection may go unnoticed until then."""
 
 WATCH_GRACE_S = 10.0
-"""How much later than that a watch is given up."""
+"""How long after WATCH_S a watch that has not ended is given up."""
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
-"""Longest line of a watch; Kubernetes stores objects of at most 1.5 MB."""
+"""Maximum length of a line of a watch. Kubernetes stores objects of at most 1.5 MB."""
 
 ERROR_EVENT = "ERROR"
 
@@ -63,7 +63,7 @@ _List = TypeVar("_List", ServerList, FleetList)
 
 
 def load_cluster(source: ClusterSource, environment: Mapping[str, str]) -> Cluster:
-    """Return the cluster that a source describes; ClusterConfigError says what is wrong."""
+    """Return the cluster that a source describes; ClusterConfigError if the source cannot be used."""
     if source.kubeconfig is not None:
         return read_kubeconfig(source.kubeconfig, source.context)
     return cluster_of_pod(source.account_folder, environment)
@@ -74,7 +74,7 @@ def selector_text(labels: Mapping[str, str]) -> str:
 
 
 class KubernetesClient:
-    """Calls one cluster. Its settings are read by the first call, and again by the next one if they cannot be used."""
+    """Calls a cluster. Its settings are read by the first call; if they cannot be used, by the next call again."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class KubernetesClient:
         page_size: int = PAGE_SIZE,
         meter: ClusterMeter | None = None,
     ) -> None:
-        """`namespace` is that of the game servers; None for that of the context or pod."""
+        """`namespace` is the namespace of the game servers; None for the namespace of the context or pod."""
         self.meter = meter or ClusterMeter()
         self._source = source
         self._own_namespace = namespace
@@ -105,7 +105,7 @@ class KubernetesClient:
         return self._namespace
 
     async def allocate(self, *, selector: Mapping[str, str], without: str, labels: Mapping[str, str]) -> Allocation:
-        """Allocate a ready server that the selector matches and that lacks the label `without`; give it the labels."""
+        """Allocate a ready server that matches the selector and lacks the label `without`; set `labels` on it."""
         lacks = {"key": without, "operator": "DoesNotExist"}
         spec = {
             "selectors": [{"matchLabels": selector, "matchExpressions": [lacks], "gameServerState": "Ready"}],
@@ -118,30 +118,30 @@ class KubernetesClient:
         return await self._call(Verb.CREATE, path, body=body, timeout_s=self._allocate_s, answer=Allocation)
 
     async def server(self, name: str) -> AgonesServer:
-        """Return a game server; NotFoundError if it does not exist."""
+        """Return a game server; ApiNotFoundError if it does not exist."""
         return await self._call(Verb.GET, await self._servers_path(name), answer=AgonesServer)
 
     async def servers(self, labels: Mapping[str, str]) -> ServerList:
-        """Return the game servers with these labels, as they are now."""
+        """Return the current game servers with these labels."""
         return await self._list_all(await self._servers_path(), ServerList, {"labelSelector": selector_text(labels)})
 
     async def version(self, labels: Mapping[str, str]) -> str:
-        """Return the version that a list of the game servers with these labels has now, without reading them all."""
+        """Return the current resource version of the list of game servers with these labels, without reading it all."""
         query = {"labelSelector": selector_text(labels), "limit": "1"}
         listed = await self._call(Verb.LIST, await self._servers_path(), query=query, answer=ServerList)
         return listed.metadata.resource_version
 
     async def delete_server(self, name: str, *, uid: str, version: str | None = None) -> None:
-        """Delete a game server. ConflictError if its uid or version is another one, NotFoundError if there is none."""
+        """Delete a game server. ConflictError if its uid or version differs, ApiNotFoundError if it does not exist."""
         preconditions = {"uid": uid} if version is None else {"uid": uid, "resourceVersion": version}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         await self._call(Verb.DELETE, await self._servers_path(name), body=body, answer=msgspec.Raw)
 
     @asynccontextmanager
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        """Yield the changes since a version of the list. ApiGoneError if the version is too old: list again.
+        """Yield the changes since a version of the list. ApiGoneError if the version is too old; then list again.
 
-        The events end when the server closes the watch; then watch again from the last version.
+        The events end when the server closes the watch. Then watch again from the last version.
         """
         query = {
             "labelSelector": selector_text(labels),
@@ -155,7 +155,7 @@ class KubernetesClient:
         transport = await self._connect()
         async with AsyncExitStack() as stack:
             try:
-                async with asyncio.timeout(self._call_s):  # its first bytes are sent at once
+                async with asyncio.timeout(self._call_s):  # the server sends the response headers at once
                     response = await stack.enter_async_context(transport.stream(request))
             except TimeoutError as exc:
                 raise UnreachableError(f"a watch did not begin within {self._call_s:g} s") from exc
@@ -163,11 +163,11 @@ class KubernetesClient:
 
     @property
     def watch_limit_s(self) -> float:
-        """The time after which a watch must have ended."""
+        """Seconds after which a watch must have ended."""
         return self._watch_s + self._watch_grace_s
 
     async def fleet(self, name: str) -> FleetObject:
-        """Return a Fleet; NotFoundError if it does not exist."""
+        """Return a Fleet; ApiNotFoundError if it does not exist."""
         await self._connect()
         return await self._call(Verb.GET, f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
 
@@ -197,7 +197,7 @@ class KubernetesClient:
         return path if name is None else f"{path}/{quote(name, safe='')}"
 
     async def _list_all(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
-        """Read a list page by page. If the rest expired meanwhile, begin anew: the pages would not fit together."""
+        """Read a list page by page. If the remaining pages expire, start again, because new pages would not match."""
         for _ in range(LIST_TRIES):
             try:
                 return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})
@@ -217,7 +217,7 @@ class KubernetesClient:
     async def _connect(self) -> HttpTransport:
         if self._transport is None:
             cluster = await asyncio.to_thread(load_cluster, self._source, os.environ)
-            # Here, so that only a service with such a region pays for importing httpx.
+            # Imported here, because httpx is slow to import, and only services with such a region need it.
             from matchpod.adapters.kubernetes.transport import HttpTransport
 
             if self._transport is None:
@@ -249,7 +249,7 @@ class KubernetesClient:
 
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
-    """Yield the events of a watch, one per line; an ERROR event is raised as its error."""
+    """Yield the events of a watch, one per line; raise the error of an ERROR event."""
     rest = bytearray()
     async for chunk in chunks:
         rest += chunk

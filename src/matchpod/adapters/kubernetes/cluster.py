@@ -1,4 +1,4 @@
-"""How to reach a cluster, and with which credentials: explicit ones, or those of the service's pod."""
+"""Describe how to connect to a cluster: its URL and credentials, configured or taken from the service's pod."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DEFAULT_NAMESPACE = "default"
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the connection is described: a kubeconfig file, or without one the pod that the service runs in."""
+    """Where the connection is described: in a kubeconfig file, or else in the pod that the service runs in."""
 
     kubeconfig: Path | None = None
     context: str | None = None
-    """A context of the kubeconfig; None for its current one."""
+    """A context of the kubeconfig; None for its current context."""
     account_folder: Path = ACCOUNT_FOLDER
 
 
@@ -42,7 +42,7 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     install_hint: str = ""
     cluster_info: bytes | None = None
-    """The description of the cluster as JSON, if the program wants it."""
+    """The description of the cluster as JSON, if the program requests it."""
 
     def __repr__(self) -> str:
         """Omit arguments and environment, which may contain secrets."""
@@ -50,7 +50,7 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """Our credentials: at most one kind of token, and perhaps a client certificate."""
+    """Our credentials: at most one kind of token, and optionally a client certificate."""
 
     token: str | None = None
     token_file: Path | None = None
@@ -64,13 +64,13 @@ class UserAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster: its URL, how its certificate is verified, and our account there."""
+    """The URL of a cluster, how its certificate is verified, and our account."""
 
     server: str
     account: UserAccount
     namespace: str = DEFAULT_NAMESPACE
     authority: PemSource | None = None
-    """The authorities of the server's certificate; None for those of the system."""
+    """The certificate authorities for the server's certificate; None for the system's authorities."""
     skips_verification: bool = False
     tls_server_name: str | None = None
     proxy_url: str | None = None

@@ -1,4 +1,4 @@
-"""Measurements of the calls to a cluster."""
+"""Define the interface for measuring calls to a cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 NO_ANSWER: Final = "none"
-"""The code of a request without an answer."""
+"""The code for a request without an answer."""
 
 
 class Verb(StrEnum):
@@ -18,7 +18,7 @@ class Verb(StrEnum):
 
 
 class AllocationOutcome(StrEnum):
-    """How a call that allocates a game server ended."""
+    """The result of a call to allocate a game server."""
 
     ALLOCATED = "allocated"
     NONE_READY = "none_ready"
@@ -26,16 +26,16 @@ class AllocationOutcome(StrEnum):
 
 
 class ClusterMeter:
-    """Measures the calls to one cluster; this one measures nothing."""
+    """Base class for measuring the calls to a cluster. It measures nothing itself."""
 
     def requested(self, verb: Verb, code: str) -> None:
-        """A request was answered with an HTTP status, or got no answer (NO_ANSWER)."""
+        """Record a request with the HTTP status of its answer, or NO_ANSWER."""
 
     def allocated(self, outcome: AllocationOutcome, seconds: float) -> None:
-        """A call to allocate a game server has ended."""
+        """Record a finished call to allocate a game server."""
 
     def relisted(self) -> None:
-        """All game servers are listed, because changes may have been missed."""
+        """Record that all game servers are listed, because changes may have been missed."""
 
     def watch_confirmed(self) -> None:
-        """The watch of the game servers was opened, or has shown something."""
+        """Record that the watch of the game servers was opened, or has yielded an event."""

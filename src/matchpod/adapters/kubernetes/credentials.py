@@ -1,4 +1,4 @@
-"""Keep the credentials of an account up to date: a token file is read again, an exec program is run again."""
+"""Provide the credentials of an account, rereading its token file or rerunning its exec program when needed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from matchpod.adapters.kubernetes.cluster import PemSource, UserAccount
 from matchpod.adapters.kubernetes.exec_credentials import ExecCredentials, run_exec
 
 TOKEN_FILE_S = 60.0
-"""How long the content of a token file is used; the kubelet writes a new token well before the old one expires."""
+"""How long a token file is cached. The kubelet writes a new token well before the old token expires."""
 
 EARLY_S = 60.0
-"""How long before they expire credentials are replaced."""
+"""How long before their expiry credentials are replaced."""
 
 
 class Login(msgspec.Struct, frozen=True):
-    """What a request is authenticated by: a token, a client certificate with its key, or both."""
+    """The credentials of a request: a token, a client certificate with its key, or both."""
 
     token: str | None = None
     certificate: PemSource | None = None
@@ -50,7 +50,7 @@ class Credentials:
         self._running = asyncio.Lock()
 
     async def login(self) -> Login:
-        """Return valid credentials; ClusterConfigError or UnreachableError if there are none."""
+        """Return valid credentials; ClusterConfigError or UnreachableError if that fails."""
         account = self._account
         if account.exec_plugin is not None:
             return await self._exec_login()
@@ -60,7 +60,7 @@ class Credentials:
         return Login(self._token, account.certificate, account.key)
 
     def expire(self, rejected: Login) -> None:
-        """Get new credentials next time: the server has rejected these."""
+        """Get new credentials for the next request, because the server has rejected these."""
         self._read_at_s = None
         if self._printed is not None and _login_of(self._printed, self._account) == rejected:
             self._printed = None
@@ -73,7 +73,7 @@ class Credentials:
             token = file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as exc:
             if self._token:
-                return self._token  # still valid for a while
+                return self._token  # the old token is still valid for a while
             reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise ClusterConfigError(f"The token file {file} cannot be read: {reason}") from exc
         if not token:
@@ -82,7 +82,7 @@ class Credentials:
 
     async def _exec_login(self) -> Login:
         assert self._account.exec_plugin is not None
-        async with self._running:  # one run for all requests that wait for it
+        async with self._running:  # all waiting requests share a single run
             if self._printed is None or self._expires_soon(self._printed):
                 self._printed = await run_exec(self._account.exec_plugin)
             return _login_of(self._printed, self._account)

@@ -1,4 +1,4 @@
-"""Run the program that prints credentials for a cluster, as kubectl does (`exec` of a kubeconfig, v1 and v1beta1)."""
+"""Run a program that prints credentials for a cluster, as kubectl does (`exec` in a kubeconfig, v1 and v1beta1)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, Unreacha
 from matchpod.adapters.kubernetes.cluster import ExecPlugin
 
 EXEC_S = 30.0
-"""Time limit of the program; those of cloud vendors call a token service."""
+"""Timeout for the program. Programs of cloud vendors call a token service."""
 
 SHOWN_CHARS = 300
-"""Characters of its error output that are shown."""
-
+"""Maximum number of characters of the program's error output in error messages."""
 
 OWN_PREFIX = "MATCHPOD_"
-"""Variables of the service, which the program does not get."""
+"""Prefix of the service's environment variables, which the program does not inherit."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -39,7 +38,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program printed: a token or a client certificate with its key, and until when they are valid."""
+    """The output of the program: a token, or a client certificate with its key, and their time of expiry."""
 
     token: str | None
     certificate_pem: str | None
@@ -52,7 +51,7 @@ class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCredentials:
-    """Run the program and return its credentials; ClusterConfigError or UnreachableError says why there are none."""
+    """Run the program and return its credentials; ClusterConfigError or UnreachableError if that fails."""
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -87,7 +86,7 @@ async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCred
 
 
 def _inherited() -> dict[str, str]:
-    # Programs of cloud vendors need variables of their own, but none of ours, which may hold secrets.
+    # Programs of cloud vendors need some environment variables, but not ours, which may contain secrets.
     return {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX)}
 
 
@@ -121,6 +120,6 @@ def read_credentials(output: bytes, plugin: ExecPlugin) -> ExecCredentials:
         token=status.token.strip() or None,
         certificate_pem=status.client_certificate_data or None,
         key_pem=status.client_key_data or None,
-        # A time without a zone would be compared with one that has it.
+        # Times with and without a time zone cannot be compared.
         expires_at=expires_at.replace(tzinfo=expires_at.tzinfo or UTC) if expires_at else None,
     )

@@ -1,7 +1,8 @@
-"""Read a kubeconfig file: the cluster and the account of one of its contexts.
+"""Read the cluster and the account of a context from a kubeconfig file.
 
-Paths are relative to the folder of the file, and inline data wins over a file, as in kubectl. Not supported: several
-merged files, passwords and `auth-provider`, which current servers and clients do not know either.
+As in kubectl, paths are relative to the folder of the file, and inline data takes precedence over a file. Merging
+several files is not supported, nor are passwords and `auth-provider`, which current servers and clients do not support
+either.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
 from matchpod.adapters.kubernetes.cluster import DEFAULT_NAMESPACE, Cluster, ExecPlugin, PemSource, UserAccount
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""Versions of the interface to programs that print credentials."""
+"""Supported API versions of programs that print credentials."""
 
 
 class _ClusterEntry(msgspec.Struct, rename="kebab"):
@@ -99,12 +100,12 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     users: list[_NamedUser] | None = None
 
 
-# msgspec prepares a type when it is first used, and crashes if two threads do so at once: regions are read in threads.
+# msgspec prepares a type at its first use, and crashes if two threads do so at once. Kubeconfigs are read in threads.
 msgspec.json.Decoder(_Kubeconfig)
 
 
 def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
-    """Return the cluster of a context, the current one by default; ClusterConfigError says what is wrong."""
+    """Return the cluster of a context, by default the current one; ClusterConfigError if the file cannot be used."""
     try:
         content = path.read_bytes()
     except OSError as exc:
@@ -112,7 +113,7 @@ def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
     try:
         config = msgspec.yaml.decode(content, type=_Kubeconfig)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        # The message of a syntax error quotes the file, which contains secrets.
+        # The message of a syntax error is not shown, because it quotes the file, which contains secrets.
         detail = str(exc) if isinstance(exc, msgspec.ValidationError) else "it is not valid YAML"
         raise ClusterConfigError(f"The kubeconfig {path} cannot be used: {detail}") from exc
     return _Reader(path, config).cluster(context)
@@ -155,15 +156,17 @@ class _Reader:
         raise self._fault(f"it has no context {wanted!r}; its contexts: {known}")
 
     def _needed(self, context: _NamedContext, what: str, name: str, named: Sequence[_Named] | None) -> _Named:
-        for one in named or ():
-            if one.name == name:
-                return one
-        raise self._fault(f"context {context.name} needs the {what} {name!r}, which is not there")
+        for entry in named or ():
+            if entry.name == name:
+                return entry
+        raise self._fault(f"context {context.name} refers to the {what} {name!r}, which does not exist")
 
     def _account(self, named: _NamedUser, cluster: _ClusterEntry) -> UserAccount:
         user = named.user or _UserEntry()
         if user.auth_provider is not None or user.username:
-            raise self._fault(f"user {named.name} logs in by a password or auth-provider; use a token or exec instead")
+            raise self._fault(
+                f"user {named.name} logs in with a password or auth-provider; use a token or exec instead"
+            )
         certificate = self._pem(
             user.client_certificate_data, user.client_certificate, f"the certificate of user {named.name}"
         )
@@ -189,7 +192,7 @@ class _Reader:
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
         }
         return ExecPlugin(
-            # A path with a slash is relative to the file, a plain name is found in PATH.
+            # A path with a slash is relative to the kubeconfig; a name without a slash is searched in PATH.
             command=str(self._beside(entry.command)) if "/" in entry.command else entry.command,
             args=tuple(entry.args or ()),
             env={variable.name: variable.value for variable in entry.env or ()},

@@ -1,6 +1,6 @@
-"""Requests to the Kubernetes API as values, and its objects with the fields that are read.
+"""Define the requests to the Kubernetes API, and its objects with the fields that we read.
 
-Lists may be null, as Go writes an empty one. Everything else in an object is ignored.
+Lists may be null, because Go encodes empty lists as null. All other fields of an object are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ JSON = "application/json"
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send, and how long it may take; `body` is JSON."""
+    """A request with its timeout; `body` is JSON."""
 
     method: str
     verb: Verb = Verb.GET
@@ -28,17 +28,17 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationState(StrEnum):
-    """What became of an allocation."""
+    """The result of an allocation."""
 
     ALLOCATED = "Allocated"
     UNALLOCATED = "UnAllocated"
-    """No server is ready; also if the namespace or the fleet does not exist."""
+    """No server is ready, or the namespace or the fleet does not exist."""
     CONTENTION = "Contention"
     """The chosen server was allocated by another process at the same time."""
 
 
 class ServerState(StrEnum):
-    """The states of a GameServer that mean something to us; there are others before Ready."""
+    """The states of a GameServer that we distinguish; before Ready, there are others."""
 
     READY = "Ready"
     ALLOCATED = "Allocated"
@@ -58,14 +58,14 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatusPort(msgspec.Struct, frozen=True):
-    """A port of a server. A port of protocol TCPUDP appears as two, `NAME-tcp` and `NAME-udp`."""
+    """A port of a server. A port with the protocol TCPUDP appears as two ports, `NAME-tcp` and `NAME-udp`."""
 
     port: int
     name: str = ""
 
 
 class NodeAddress(msgspec.Struct, frozen=True):
-    """An address of the node of a server; the type is that of Kubernetes, such as `ExternalIP`."""
+    """An address of a server's node, with its Kubernetes type, such as `ExternalIP`."""
 
     type: str = ""
     address: str = ""
@@ -84,7 +84,7 @@ class AgonesServer(msgspec.Struct, frozen=True):
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of a list or one page of it: the version from which to watch, and where the next page begins."""
+    """The metadata of a list or a page of it: the version from which to watch, and the token for the next page."""
 
     resource_version: str = ""
     next_page: str = msgspec.field(default="", name="continue")
@@ -96,7 +96,7 @@ class ServerList(msgspec.Struct, frozen=True):
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    """One line of a watch; the object is a GameServer, or a Status if the type is ERROR."""
+    """An event of a watch; the object is a GameServer, or a Status if the type is ERROR."""
 
     type: str
     object: msgspec.Raw
@@ -139,6 +139,6 @@ class AccessStatus(msgspec.Struct, frozen=True):
 
 
 class AccessReview(msgspec.Struct, frozen=True):
-    """A SelfSubjectAccessReview: whether we may do something."""
+    """A SelfSubjectAccessReview, which says whether our account has a right."""
 
     status: AccessStatus

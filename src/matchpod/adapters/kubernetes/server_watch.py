@@ -1,6 +1,6 @@
-"""Follow the game servers of a fleet: list them, then watch the changes, and list again if changes were missed.
+"""Follow the game servers of a fleet: list them, then watch for changes, and list again if changes were missed.
 
-It never ends and never raises, except when cancelled. What was seen is passed to an observer.
+It never ends and never raises, except when cancelled. An observer gets the servers and their changes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from matchpod.adapters.kubernetes.objects import AgonesServer, WatchEvent
 
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 1.5
-"""Pause before another attempt: exponential backoff with jitter. What a cluster that is back shows must be noticed
-within two seconds."""
+"""Bounds of the exponential backoff, with jitter, between attempts. They are short, because changes must be noticed
+within two seconds after a cluster is available again."""
 
 REJECTED_PAUSE_S = 5.0
-"""Longest pause if the cluster answers that we may not do this: a person has to change it."""
+"""Upper bound of the backoff if we lack a right or valid credentials, which only a person can change."""
 
 RELIST_S = 180.0
-"""How often the servers are listed although the watch works, in case it has missed something."""
+"""Seconds between two lists of the servers while the watch works, in case it has missed changes."""
 
 SHORT_WATCH_S = 1.0
-"""A watch that ends sooner counts as failed: a server that closes them all must not be called without a pause."""
+"""A watch that ends sooner than this counts as failed, so that a server that closes every watch is not flooded."""
 
 BOOKMARK = "BOOKMARK"
 DELETED = "DELETED"
@@ -38,28 +38,28 @@ _log = logging.getLogger(__name__)
 
 
 class WatchObserver(Protocol):
-    """Receives what a watch sees."""
+    """Receives the servers and changes that a watch reports."""
 
     def replace(self, servers: Sequence[AgonesServer]) -> None:
-        """These are all servers now."""
+        """Replace all known servers with these."""
 
     def change(self, server: AgonesServer, *, is_deleted: bool) -> None:
-        """A server was added, changed or deleted."""
+        """Apply that a server was added, changed or deleted."""
 
     def connected(self) -> None:
-        """The watch is open: changes arrive."""
+        """Record that the watch is open, so that changes arrive."""
 
     def failed(self, error: api_errors.KubernetesError) -> None:
-        """The servers cannot be listed or watched at present; changes may be missed until `connected`."""
+        """Record that listing or watching failed. Changes may be missed until `connected` is called."""
 
 
 def pause_s(failures: int, share: float, longest_s: float = MAX_PAUSE_S) -> float:
-    """Return the pause after a number of failures in a row; `share` (0 to 1) spreads the attempts of processes."""
+    """Return the pause after a number of consecutive failures; `share` (0 to 1, random) is the jitter."""
     return min(longest_s, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * (0.5 + share / 2) if failures else 0.0
 
 
 def went_back(before: str, after: str) -> bool:
-    """True if a later version is lower: etcd was restored. A watch from the old version would show nothing."""
+    """True if the later version is lower, because etcd was restored. A watch from the old version shows no changes."""
     return before.isdecimal() and after.isdecimal() and int(after) < int(before)
 
 
@@ -87,7 +87,7 @@ class _Watch:
         self.longest_pause_s = MAX_PAUSE_S
 
     async def run_once(self) -> None:
-        """List if needed, and watch until the watch ends."""
+        """List the servers if needed, and watch them until the watch ends."""
         began_s = asyncio.get_running_loop().time()
         is_failed = False
         self.longest_pause_s = MAX_PAUSE_S
@@ -111,7 +111,7 @@ class _Watch:
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
     def _note_failure(self, error: api_errors.KubernetesError) -> None:
-        """List before the next watch, unless we were only turned away: the cluster may be back with another state."""
+        """Make the next attempt list the servers, because their state may differ, unless the call was only rejected."""
         is_rejected = isinstance(error, api_errors.ApiUnauthorizedError | api_errors.ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S
@@ -120,13 +120,13 @@ class _Watch:
             self._version = None
 
     async def _is_version_valid(self, now_s: float) -> bool:
-        """True if a watch from the known version shows everything since, as far as that can be seen."""
+        """True if a watch from the known version will show all changes since then, as far as that is known."""
         if self._version is None or now_s - self._listed_s >= self._relist_s:
             return False
         current = await self._client.version(self._labels)
         if went_back(self._version, current):
             _log.warning(
-                "versions of the cluster have gone back, listing again",
+                "resource versions of the cluster went back, listing again",
                 extra={"labels": dict(self._labels), "before": self._version, "after": current},
             )
             return False
@@ -153,7 +153,7 @@ class _Watch:
                     self._apply(event)
                     self._client.meter.watch_confirmed()
         except TimeoutError as exc:
-            # The server should have closed it: the connection is dead, although nothing said so.
+            # The server should have closed the watch by now, so the connection was lost unnoticed.
             raise api_errors.UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc
 
     def _apply(self, event: WatchEvent) -> None:
@@ -163,7 +163,7 @@ class _Watch:
             self._version = None
             raise api_errors.MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
         if went_back(self._version or "", server.metadata.resource_version):
-            raise api_errors.ApiGoneError(410, "Expired", "the versions of the cluster have gone back")
+            raise api_errors.ApiGoneError(410, "Expired", "the resource versions of the cluster went back")
         if event.type != BOOKMARK:
             self._observer.change(server, is_deleted=event.type == DELETED)
         self._version = server.metadata.resource_version or self._version

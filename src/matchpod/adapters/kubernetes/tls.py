@@ -1,4 +1,4 @@
-"""Build the TLS settings for a cluster: which certificate it must show, and which one we show."""
+"""Build the TLS settings for a cluster: how its certificate is verified, and our client certificate."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from matchpod.adapters.kubernetes.credentials import Login
 
 
 def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
-    """Return the settings; ClusterConfigError says which certificate cannot be used."""
+    """Return the TLS settings; ClusterConfigError if a certificate cannot be used."""
     context = ssl.create_default_context()
     if cluster.skips_verification:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif cluster.authority is not None:
-        # Only this authority, not also those of the system.
+        # Only this authority is trusted, not those of the system.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(cadata=_text(cluster.authority, "certificate authority"))
@@ -30,12 +30,12 @@ def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
 
 def _load_pair(context: ssl.SSLContext, certificate: PemSource, key: PemSource) -> None:
     pair = _text(certificate, "client certificate") + "\n" + _text(key, "client key")
-    # The module reads files only. This one is in memory: the disk may be read-only, and never gets the key.
+    # `ssl` loads certificates from files only. A file in memory also works on read-only disks, and hides the key.
     with open(os.memfd_create("client-certificate"), "wb") as file:
         file.write(pair.encode())
         file.flush()
         try:
-            # An empty password: otherwise an encrypted key would ask for one on the terminal.
+            # With an empty password, an encrypted key fails instead of prompting on the terminal.
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password="")
         except ssl.SSLError as exc:
             raise ClusterConfigError("The client certificate and its key cannot be used together") from exc

@@ -1,7 +1,7 @@
-"""Send HTTP requests to a cluster. The only module that imports httpx, which takes a quarter of a second.
+"""Send HTTP requests to a cluster. This is the only module that imports httpx, which takes a quarter of a second.
 
-httpx's errors become ours here. Redirects are not followed, and proxies of the environment are not used. While a busy
-server asks to wait (Retry-After), it gets no further request of this process, unless it was only starting.
+It converts httpx's errors to ours. Redirects are not followed, and proxies in the environment are not used. While a
+busy server asks clients to wait (Retry-After), this process sends it no requests, unless it was only starting.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from matchpod.adapters.kubernetes.objects import ApiRequest
 from matchpod.adapters.kubernetes.tls import tls_context
 
 CONNECT_S = 5.0
-"""Time limit for a connection."""
+"""Timeout for opening a connection."""
 
 MAX_CONNECTIONS = 64
-"""Connections to one cluster; further requests wait, within their time limits."""
+"""Maximum number of connections to a cluster. Further requests wait, within their timeouts."""
 
 READY_S = 2.0
-"""Time limit of the question whether a server is ready."""
+"""Timeout for a readiness probe."""
 
 MAX_WAIT_S = 5.0
-"""How long a request waits while its server asks clients to wait; if that takes longer, it fails at once."""
+"""Maximum time that a request waits because of Retry-After. If the server asks for more, the request fails at once."""
 
 _READY = ApiRequest(method="GET", path="/readyz", timeout_s=READY_S)
 _TOKEN = re.compile(r"[!-~]+")
 
 
 class _Pool:
-    """Connections with one TLS setting. A retired one is closed after its last request."""
+    """Connections with the same TLS settings. A retired pool is closed after its last request."""
 
     def __init__(self, client: httpx.AsyncClient, pair: Login) -> None:
         self.client = client
@@ -71,9 +71,9 @@ class HttpTransport:
     async def send(self, request: ApiRequest) -> bytes:
         """Send a request and return the body of a successful answer; otherwise raise a KubernetesError.
 
-        A request that only reads is sent once more if the server was busy.
+        If the server was busy, a GET request is sent a second time.
         """
-        await self._credentials.login()  # has its own time limit, which may be longer
+        await self._credentials.login()  # has a timeout of its own, which may be longer
         try:
             async with asyncio.timeout(request.timeout_s):
                 try:
@@ -87,7 +87,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield a successful response whose body is still to be read with `chunks`."""
+        """Send a request and yield a successful response, whose body the caller reads with `chunks`."""
         await self._wait_while_busy()
         for is_last in (False, True):
             login = await self._credentials.login()
@@ -123,7 +123,7 @@ class HttpTransport:
             return await self._read(response)
 
     async def _wait_while_busy(self) -> None:
-        """Wait as long as the server asked for, or until it has started; ApiError with its answer if that is long."""
+        """Wait as long as the server asked for, or until it has started; ApiError if that is longer than MAX_WAIT_S."""
         clock = asyncio.get_running_loop().time
         while self._busy.wait_s(clock()):
             if self._busy.is_probe_due(clock()):
@@ -134,7 +134,7 @@ class HttpTransport:
             await asyncio.sleep(min(wait_s, PROBE_S))
 
     async def _is_ready(self) -> bool:
-        """Ask the server whether it is ready: a question that is meant to be repeated, unlike requests."""
+        """Probe whether the server is ready. Readiness probes may be repeated while the server is busy."""
         try:
             async with asyncio.timeout(READY_S):
                 login = await self._credentials.login()
@@ -154,11 +154,11 @@ class HttpTransport:
     async def _begin(self, request: ApiRequest, login: Login, pool: _Pool) -> httpx.Response:
         headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if login.token:
-            if not _TOKEN.fullmatch(login.token):  # the message of httpx would contain it
+            if not _TOKEN.fullmatch(login.token):  # otherwise httpx raises an error that contains the token
                 raise ClusterConfigError("The token contains characters that cannot be sent")
             headers["Authorization"] = f"Bearer {login.token}"
         if request.body is not None:
-            # Without it, Agones answers an allocation with 500.
+            # Without a content type, Agones answers an allocation with 500.
             headers["Content-Type"] = request.content_type
         try:
             built = pool.client.build_request(
@@ -175,19 +175,19 @@ class HttpTransport:
             try:
                 response = await pool.client.send(built, stream=True)
                 code = str(response.status_code)
-            finally:  # also if it is cancelled, because it takes too long
+            finally:  # counts cancelled requests (timeouts) too
                 self._meter.requested(request.verb, code)
             return response
         except httpx.InvalidURL as exc:
             raise ClusterConfigError(f"{self._cluster.server} is not a valid URL of a cluster") from exc
         except httpx.HTTPError as exc:
             if any(isinstance(cause, ssl.SSLError) for cause in _causes(exc)):
-                self._retire(pool)  # a certificate may have been replaced: read the files again
+                self._retire(pool)  # a certificate may have been replaced, so the files are read again
             raise self._unreachable(exc) from _root_of(exc)
 
     @asynccontextmanager
     async def _pool_for(self, login: Login) -> AsyncIterator[_Pool]:
-        """Provide connections for a request; its end closes them if they were retired meanwhile."""
+        """Provide a connection pool for a request. If the pool was retired meanwhile, its last request closes it."""
         pair = Login(None, login.certificate, login.key)
         pool = self._pool
         if pool is None or pool.pair != pair:
@@ -234,7 +234,7 @@ class HttpTransport:
 
 
 def _root_of(exc: httpx.HTTPError) -> BaseException:
-    """Return the error of the system behind one of httpx, which has no words such as "Connection refused"."""
+    """Return the OSError that caused an httpx error, because only the OSError has a text like "Connection refused"."""
     errors = [cause for cause in _causes(exc) if isinstance(cause, OSError) and cause.strerror]
     return errors[-1] if errors else exc
 

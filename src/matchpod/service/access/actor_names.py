@@ -9,7 +9,7 @@ from matchpod.ports import Database
 from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""The name of a session that was begun with a link without a person's name. Nothing else is known about its user."""
+"""The name of a session that was begun with a link, if the link names no person. Its user is then unknown."""
 
 _SESSION: Final = "ses_"
 

@@ -33,7 +33,7 @@ COMMAND_LINE: Final = "command line"
 
 
 class Target(Enum):
-    """What an act was done to, if the console has a page for it."""
+    """The kind of thing that an act was done to, if the console has a page for it."""
 
     MATCH = auto()
     CALLBACK = auto()
@@ -43,7 +43,7 @@ class Target(Enum):
 
 
 class Action(StrEnum):
-    """What was done, with a description for people and the kind of target."""
+    """An act that is recorded, with its description for people and the kind of its target."""
 
     words: str
     target: Target | None
@@ -95,7 +95,7 @@ class Action(StrEnum):
 
 
 def repeated_session(session_id: str, number: int) -> str:
-    """Return the id of a session whose log-in is only counted in the entry of the session with this id."""
+    """Return the id for a session whose log-in is only counted in the audit entry of an earlier session."""
     return f"{session_id}.{number}"
 
 
@@ -105,7 +105,7 @@ def begun_with(detail: str) -> str:
 
 
 def recorded_session(session_id: str) -> str:
-    """Return the id of the session whose entry has the log-in of this session: itself, or an earlier session."""
+    """Return the id of the session whose audit entry counts the log-in of this session: itself, or an earlier one."""
     return session_id.partition(".")[0]
 
 
@@ -206,7 +206,7 @@ class Audit:
 
     @unavailable_on_outage
     async def log_ins(self) -> builtins.list[LogIn]:
-        """Return the newest log-ins to all organizations, and those of operators."""
+        """Return the newest log-ins of all organizations and of operators."""
         found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
         return [view_of(LogIn, row, org_name=name) for row, name in found]
 

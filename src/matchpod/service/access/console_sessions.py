@@ -142,7 +142,7 @@ class ConsoleSessions:
             log_ins_per_minute, lambda: clock.now_ms() / 1000, owner="this key", unit="log-ins to the console"
         )
         self._recorded: OrderedDict[str, _RecordedLogIn] = OrderedDict()
-        """The last log-in with an entry of each key, oldest first."""
+        """The last log-in of each key that has its own audit entry, oldest first."""
         self._recording = asyncio.Lock()
         """Held while a log-in with a key is stored, so that a concurrent log-in finds its entry."""
 
@@ -259,7 +259,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return which of the sessions have not ended, and record their use. They have open streams."""
+        """Return which of the sessions have not ended. They have open streams, so their use is recorded too."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]

@@ -22,7 +22,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def keys(self, org_name: str) -> list[KeyView]:
-        """Return all keys of the organization: first those that can be used, then all others, each newest first."""
+        """Return all keys of the organization, newest first, but active keys before expired and revoked keys."""
         newest_first = (await self._access.keys(org_name))[::-1]
         return sorted(newest_first, key=lambda key: key.state is not KeyState.ACTIVE)
 
@@ -50,13 +50,13 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
-        """Revoke a key, which ends its sessions too; False if it was revoked before."""
+        """Revoke a key, which ends its sessions too; False if it was already revoked."""
         await self._require(org_name, key_id)
         return await self._access.revoke_key(key_id, actor=actor)
 
     @unavailable_on_outage
     async def reveal_webhook_secret(self, org_name: str, *, actor: str) -> str:
-        """Return the secret that the organization's callbacks are signed with; that it was shown is recorded."""
+        """Return the secret that the organization's callbacks are signed with, and record that it was revealed."""
         try:
             return await self._access.reveal_webhook_secret(org_name, actor=actor)
         except AccessError as exc:

@@ -65,12 +65,12 @@ RECORD_USE_MS: Final = 60_000
 """Precision of the time of a key's last use. A write per request would be expensive."""
 
 MAX_NAME: Final = 64
-"""Maximum characters in the name of an organization or key; fits one line of a listing."""
+"""Maximum number of characters in the name of an organization or key, which fits one line of a listing."""
 DAY_S: Final = 24 * 60 * 60
 MAX_EXPIRES_IN_S: Final = 3_650 * DAY_S
 """Maximum lifetime of a key, ten years; more is almost certainly a typo. A key may also have no expiry."""
 MAX_OVERLAP_S: Final = 30 * DAY_S
-"""Longest time that the old key may stay valid after a rotation."""
+"""Maximum time that the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
 _REPLACED_BY: Final = "replaced by "
@@ -135,7 +135,7 @@ class Access:
     ) -> Principal:
         """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
 
-        RateLimitError if it has no valid key, and too many log-ins from the address have failed.
+        Instead, RateLimitError if too many log-ins from the address have failed.
         """
         try:
             key_hash = _hash(_read_header(authorization))
@@ -178,8 +178,8 @@ class Access:
         return active
 
     async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
-        """Cache a key that was just read and is active. Other keys are not cached: they would evict active ones."""
-        # Read the old cache entry after the key was read: a concurrent request may have recorded the use meanwhile.
+        """Cache an active key that was just read. Inactive keys are not cached: they would evict active keys."""
+        # Read the old cache entry after the key, because a concurrent request may have recorded the use meanwhile.
         before = self._cache.pop(key.key_hash, None)
         recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
         is_use_new = now_ms - recorded_at_ms >= RECORD_USE_MS
@@ -200,7 +200,7 @@ class Access:
         try:
             await api_keys.mark_used(self._db, key_id, now_ms)
         except DatabaseError as exc:
-            # The key is valid: a failed write must not lock its holder out.
+            # The key is valid, so a failed write must not lock its holder out.
             _log.warning("key use not recorded", extra={"key_id": key_id, "reason": str(exc)})
 
     # --- organizations --------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class Access:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
     async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
-        """Return the secret. That it is revealed is recorded first, so that it is never shown without a record."""
+        """Record that the secret is revealed, then return it, so that it is never shown without a record."""
         secret = await self.webhook_secret(org_name)
         organization = await self._organization(org_name)
         await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])
@@ -259,7 +259,7 @@ class Access:
         return secret
 
     async def end_old_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> None:
-        """Sign only with the current secret from now on."""
+        """Stop signing callbacks with the old webhook secret."""
         organization = await self._organization(org_name)
         record = self._audit.entry(Action.OLD_SECRET_ENDED, org_id=organization.id, actor=actor)
         await organizations.forget_old_secret(self._db, organization.id, record)
@@ -349,7 +349,10 @@ class Access:
         return NewKey(text=text, view=key_view(key, now_ms))
 
     async def revoke_key(self, key_id: str, *, actor: str = COMMAND_LINE) -> bool:
-        """Revoke a key, in all processes within CACHE_MS; False if it was revoked before, AccessError if unknown."""
+        """Revoke a key; False if it was already revoked, AccessError if unknown.
+
+        Other processes may accept the key for another CACHE_MS.
+        """
         key = await self._key(key_id)
         record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
         if not await api_keys.revoke(self._db, key.id, self._clock.now_ms(), record):

@@ -20,7 +20,7 @@ from matchpod.storage.match_actions import ActionRow
 
 
 class _Named(msgspec.Struct):
-    """The field that stored requests of all versions have."""
+    """The type of a stored request, which every version stores."""
 
     type: str
 
@@ -54,8 +54,8 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             description="The id of the key or session, or `command line`. Null for keys of the role `member`.",
         ),
     ]
-    reason: Annotated[str | None, Meta(description="As given, or null.")]
-    by: Annotated[str | None, Meta(description="As given, or null.")]
+    reason: Annotated[str | None, Meta(description="The `reason` of the request, or null.")]
+    by: Annotated[str | None, Meta(description="The `by` of the request, or null.")]
     round: Annotated[int | UnsetType, Meta(description="`restore`: the round that is played next.")] = msgspec.UNSET
     text: Annotated[str | UnsetType, Meta(description="`say`: the text.")] = UNSET
     steam_id: Annotated[PlayerId | UnsetType, Meta(description="`kick`, `addPlayer`, `removePlayer`: whom.")] = UNSET

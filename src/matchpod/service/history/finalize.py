@@ -59,7 +59,7 @@ async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turn
 
 
 async def is_final(db: Database, row: ServerRow) -> bool:
-    """True if the stored history of a match is final because its runner has ended the match."""
+    """True if the stored history of a match is final, because its runner has ended the match."""
     maps = await history.maps_of(db, row.id)
     return bool(maps) and all(played.is_final for played in maps)
 
@@ -109,7 +109,7 @@ def _by_map(items: Sequence[MapItem]) -> dict[int, list[MapItem]]:
 
 
 def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[MapItem]:
-    """The items after the last stored one, which is given by its number and JSON; renumbered if necessary."""
+    """Return the items after the last stored item (given by its number and JSON), renumbered if necessary."""
     if not line or (last <= len(items) and _line(items[last - 1], last) == line):
         return items[last:]
     same = (index for index in range(len(items) - 1, -1, -1) if _line(items[index], last) == line)

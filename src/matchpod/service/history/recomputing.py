@@ -51,7 +51,7 @@ class Verdict(StrEnum):
     CHANGED = "changed"
     """The recomputed history differs from the stored one."""
     NEW = "new"
-    """No history was stored: the match ended under a version without histories."""
+    """No history was stored, because the match ended under a version without histories."""
     SKIPPED = "skipped"
     """The match cannot be recomputed; the reason says why."""
     FAILED = "failed"
@@ -70,7 +70,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recompute:
-    """Recomputes ended matches; those that ended before `events_since_ms` get no new timeline items."""
+    """Recomputes ended matches. Matches that ended before `events_since_ms` get no new timeline items."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Recompute:
         await compaction.compact_stats(self._db, row.id)
 
     async def _timelines(self, row: ServerRow, old: MatchHistory, fold: Fold) -> list[Statement]:
-        """Statements that append missing items to the timelines of maps that were never finalized."""
+        """Return statements that append missing items to the timelines of maps that were never finalized."""
         ended_ms = row.ended_at_ms or row.created_at_ms
         if ended_ms < self._events_since_ms:
             return []  # past their retention
@@ -181,7 +181,7 @@ class Recompute:
         return "Its log is no longer stored completely."
 
     async def _contradiction(self, row: ServerRow, fold: Fold) -> str | None:
-        """How the recomputed match contradicts the outcome that was reported to its caller; None if it does not."""
+        """Return how the recomputed match contradicts the outcome reported to its caller; None if it does not."""
         stored, found = await outbox.outcome_of(self._db, row.id), fold.match.outcome
         if stored is None:
             return "It ended without an outcome."
@@ -191,7 +191,7 @@ class Recompute:
 
 
 def _with_versions(old: MatchHistory, new: MatchHistory, differences: Sequence[Difference]) -> MatchHistory:
-    """Set the next statistics version on maps that differ, and keep the version of the others."""
+    """Set the next statistics version on maps that differ, and keep the version of all other maps."""
     versions = {stat.map_id: stat.stats_version for stat in old.stats}
     numbers = {played.id: played.map_number for played in new.maps}
     changed = {difference.map_number for difference in differences if difference.part is not DifferencePart.SERIES}

@@ -131,7 +131,7 @@ class Recorder:
         return history_of(self._row, self._fold.match, server_name=self._server_name)
 
     def _has_only_combat(self) -> bool:
-        """True if all new items are combat items. The rows of the match, which cost more, then need not be built."""
+        """True if all new items are combat items. The rows then need not be built, which costs more than the items."""
         played = self._fold.match.current_map
         return (
             played.is_scored
@@ -140,7 +140,7 @@ class Recorder:
         )
 
     def _has_status(self, played: PlayedMap) -> bool:
-        """True if the row of a map has its status."""
+        """True if the stored row of a map has its current status."""
         maps = self._written.maps
         return bool(maps) and maps[played.number - 1].status is played.status
 
@@ -230,7 +230,7 @@ def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statem
 
 
 def _list_keys(current: MatchHistory) -> tuple[object, ...]:
-    """The columns that lists are filtered, sorted and counted by."""
+    """Return the columns by which lists are filtered, sorted and counted."""
     series = current.series
     maps = [(played.id, played.status, played.sort_ms, played.map_name) for played in current.maps]
     return (*maps, None if series is None else (series.id, series.status, series.sort_ms))

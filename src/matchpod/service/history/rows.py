@@ -31,13 +31,13 @@ from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, 
 from matchpod.storage.servers import ServerRow
 
 MAX_MAP_CHARS = 128
-"""Maximum length of a stored map name, the same as of the lists' map filter; short enough for any index."""
+"""Maximum length of a stored map name, the same as in the map filter of lists; short enough for any index."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def initial_history(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
-    """Build the history of a new match from its settings alone. It equals that of the match in its initial state."""
+    """Build the history of a new match from its settings. It equals `history_of` the match in its initial state."""
     has_series, has_teams = settings.match_type.has_series, settings.match_type is not MatchType.DEATHMATCH
     team1, team2 = (sanitize(settings_name(settings, team)) for team in (Team.TEAM1, Team.TEAM2))
     series_id = identifiers.series_id(row.id)

@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Final
 
 ID_RANDOM_BYTES = 10
-"""80 bits: two ids of the same millisecond do not collide."""
+"""80 bits, so that two ids of the same millisecond do not collide."""
 
 TOKEN_RANDOM_BYTES = 32
 """A token is the only protection of an ingest URL; 256 bits cannot be guessed."""
 
 REQUEST_RANDOM_BYTES = 8
-"""64 bits: unique in the logs of some days, which operators search for a request id."""
+"""64 bits, enough to be unique in the logs of a few days, which operators search for a request id."""
 
 MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
@@ -32,7 +32,7 @@ _SHORT: Final = 6
 """Number of characters of the id in a server's name, enough to distinguish servers of the same day."""
 
 _KEPT: Final = 4096
-"""Maximum number of cached map ids, those of a thousand series. They are needed with every write."""
+"""Maximum number of cached map ids, enough for a thousand series. Map ids are needed with every write."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -145,7 +145,7 @@ def _base32(number: int, characters: int) -> str:
 
 
 def _uuid5(namespace: str, name: str) -> str:
-    """The same as `uuid.uuid5`, in a third of its time: each match has several of these ids."""
+    """The same as `uuid.uuid5`, in a third of its time, because each match has several of these ids."""
     space = bytes.fromhex(namespace.replace("-", ""))
     digest = bytearray(hashlib.sha1(space + name.encode(), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50

@@ -36,7 +36,7 @@ LINK_ROLES: Final = (*Role, *ConsoleRole)
 
 
 class Audience(StrEnum):
-    """What a key sees of a match beyond what every key of the organization sees."""
+    """The details of a match that a key sees, in addition to what every key of the organization sees."""
 
     MEMBERS = "members"
     """Nothing more."""

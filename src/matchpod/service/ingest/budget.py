@@ -31,7 +31,7 @@ MAX_AT_ONCE: Final = 4
 """Maximum number of posts per token that are received and stored concurrently. A game server sends one at a time."""
 
 MAX_WAIT_S: Final = 5.0
-"""How long a post waits before it is rejected. A waiting post costs less than a flood of rejected ones."""
+"""How long a post waits before it is rejected. Waiting posts cost less than a flood of rejected posts."""
 
 MAX_TOKENS: Final = 10_000
 """Maximum number of tokens that are remembered, in a few megabytes. Beyond that, the least recently used token gets a

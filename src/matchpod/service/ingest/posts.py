@@ -1,6 +1,6 @@
 """Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
 
-The token in a URL or header identifies the sender. Of all bodies, only counts of shots are parsed here.
+The token in a URL or header identifies the sender. The only bodies that are parsed here are counts of shots.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _STORED_HEADERS: Final = {
         "x-timestamp",
     )
 }
-"""The headers of a log post that are stored, in lower case: those that `read_post` uses."""
+"""The headers of a log post that are stored because `read_post` uses them, by lower-case name."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Pairs of a lower-case name and a value."""
@@ -72,7 +72,7 @@ Stored = Callable[[bool], None]
 """Called with True when a committed post may be answered, or with False if the post was not committed."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
-"""The body, or a function that reads it: the body of an unknown sender is not read."""
+"""The body, or a function that reads it, so that the body of an unknown sender need not be read."""
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class _Sender(msgspec.Struct, frozen=True):
     server_id: str
     attempt: str
     speed: float
-    """How fast the game of its region runs."""
+    """The speed of game time in its region."""
     open_until_ms: int | None
     secrets: tuple[bytes, ...]
     """The password and the tokens that the service made for the match."""
@@ -116,7 +116,7 @@ class _Sender(msgspec.Struct, frozen=True):
 
 
 class _Tokens:
-    """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
+    """Cache of the senders of one kind of token. Unknown tokens are not cached, because anyone can invent them."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Tokens:
         return cached if live is not None and live.fold.attempt == cached.attempt else None
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
-        """The sender; None for an unknown token."""
+        """Return the sender with this token; None if the token is unknown."""
         cached = self._senders.get(token)
         if cached is not None and (cached.open_until_ms is None or now_ms < cached.open_until_ms):
             return cached
@@ -401,7 +401,7 @@ class Ingest:
         self._end_over_quota(sender, stored)
 
     def _end_over_quota(self, sender: _Sender, stored: int) -> None:
-        """If the server exceeds its quota, append an entry that ends its match; the next post repeats a failed try."""
+        """If the server exceeds its quota, append an entry that ends its match; the next post retries if that fails."""
         sent = stored - sender.log_from_bytes
         if self._quota_bytes is None or sent <= self._quota_bytes:
             return

@@ -36,7 +36,7 @@ _CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]
 """The beginning of a timestamp at the end of a post."""
 
 _NAME: Final = rb"(?P<name>\w{1,128}+)"
-"""The name of a console variable or field. The longest name of a console variable is half as long."""
+"""The name of a console variable or field. The longest name of a console variable is half as long as the limit."""
 
 _PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
 """The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
@@ -62,7 +62,7 @@ _LINES: Final = re.compile(
         b"player": _PLAYER,
     }
 )
-"""Commands, and console variables of any name."""
+"""Matches commands, and console variables of any name."""
 
 _FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
 """The beginning of a JSON field whose value is a string, a list or an object. In JSON inside a JSON string, quotes are
@@ -85,7 +85,7 @@ _LINE_START: Final = re.compile(_TIME)
 _BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
 _OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s%s" % (_TIME, _INDENT, _COMMAND))
 _STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(256))
-"""Replaces every byte except a line break."""
+"""The translation table that replaces every byte except a line break with `*`."""
 
 
 def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:

@@ -1,4 +1,4 @@
-"""Make, store and open the two tokens with which a game server and its plugins identify themselves.
+"""Create, encrypt and decrypt the two tokens with which a game server and its plugins identify themselves.
 
 Tokens are stored hashed, to find the match of a post, and encrypted, because the server is configured with them again
 when another process resumes the match. The hash needs no salt and no slow function, because 256 random bits cannot be
@@ -25,7 +25,7 @@ class IngestTokens(msgspec.Struct, frozen=True):
 
 
 class TokenColumns(TypedDict):
-    """The columns of a server in which its tokens are stored."""
+    """The columns in which the tokens of a server are stored."""
 
     log_token_hash: str
     report_token_hash: str
@@ -34,7 +34,7 @@ class TokenColumns(TypedDict):
 
 
 def new_tokens(random_bytes: Callable[[int], bytes], installation: str = "") -> IngestTokens:
-    """Make the tokens for a new server.
+    """Create the tokens of a new server.
 
     The log token begins with the id of the installation, so that a server's log address shows who uses the server.
     """
@@ -43,7 +43,7 @@ def new_tokens(random_bytes: Callable[[int], bytes], installation: str = "") -> 
 
 
 def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:
-    """The tokens as they are stored."""
+    """Hash and encrypt tokens, to store them."""
     return TokenColumns(
         log_token_hash=token_hash(tokens.log),
         report_token_hash=token_hash(tokens.report),
@@ -53,7 +53,7 @@ def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:
 
 
 def open_tokens(row: ServerRow, vault: Vault) -> IngestTokens:
-    """The tokens of a server; ValueError if it was released, or if the tokens were encrypted with another key."""
+    """Decrypt the tokens of a server; ValueError if it was released, or if they were encrypted with another key."""
     if row.log_token is None or row.report_token is None:
         raise ValueError("a released server has no tokens")
     return IngestTokens(vault.open(row.log_token), vault.open(row.report_token))

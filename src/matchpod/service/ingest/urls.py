@@ -33,11 +33,11 @@ class IngestUrls(msgspec.Struct, frozen=True):
         return IngestUrls(self.of_regions.get(region, self.base), demo_base=demo_base)
 
     def logs(self, log_token: str) -> str:
-        """Where a server posts its log."""
+        """The URL to which a server posts its log."""
         return self.base + LOGS_PATH.format(token=log_token)
 
     def anticheat(self, report_token: str) -> str:
-        """Where an anti-cheat plugin reports; the token is in the path because webhooks cannot send headers."""
+        """The URL for reports of an anti-cheat plugin, with the token, because webhooks cannot send headers."""
         return self.base + ANTICHEAT_PATH.format(token=report_token)
 
     def shots(self, report_token: str) -> str:
@@ -45,15 +45,15 @@ class IngestUrls(msgspec.Struct, frozen=True):
 
     @property
     def reports(self) -> str:
-        """Where the match plugin reports."""
+        """The URL for reports of the match plugin."""
         return self.base + REPORTS_PATH
 
     @property
     def match(self) -> str:
-        """Where the match plugin fetches its match."""
+        """The URL from which the match plugin fetches its match."""
         return self.base + MATCH_PATH
 
     @property
     def demos(self) -> str | None:
-        """Where the match plugin uploads demos, with the token of its reports in the header; None without demos."""
+        """The URL for demos, which the match plugin uploads with its report token in the header; None without demos."""
         return None if self.demo_base is None else self.demo_base + DEMOS_PATH

@@ -1,1 +1,1 @@
-"""What operators need: readiness, retention, the installation as a whole."""
+"""Readiness, retention, disk space and the state of the installation, for operators."""

@@ -57,7 +57,7 @@ class DiskSpace:
             )
 
     async def shortage(self) -> str | None:
-        """Why new matches are rejected, as a sentence for operators; None if there is enough space."""
+        """Return why new matches are rejected, as a sentence for operators; None if there is enough space."""
         now_ms = self._clock.now_ms()
         if self._measured_ms is None or not 0 <= now_ms - self._measured_ms < CHECK_MS:
             self._measured_ms = now_ms  # before the measurement: concurrent calls use the previous one

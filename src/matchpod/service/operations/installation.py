@@ -22,7 +22,7 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     matches: int
     is_this: bool
     is_alive: bool
-    """False if its leases have expired. It has stopped, and other processes acquire its matches."""
+    """False if its leases have expired, because it has stopped. Other processes acquire its matches."""
 
 
 class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ class Installation:
 
     @unavailable_on_outage
     async def switch_region(self, code: str, *, is_active: bool, actor: str) -> None:
-        """Accept or reject new matches in a region; existing matches continue. NotFoundError if there is none."""
+        """Accept or reject new matches in a region; existing matches continue. NotFoundError for an unknown region."""
         if not await self._regions.set_active(code, is_active=is_active, actor=actor):
             raise NotFoundError("There is no region with this code.")
 

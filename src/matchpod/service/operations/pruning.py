@@ -72,7 +72,7 @@ def audit_from_id(now_ms: int) -> str:
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """How many rows were deleted, or would be."""
+    """Numbers of rows that were deleted, or that would be deleted."""
 
     log_entries: int = 0
     events: int = 0
@@ -89,7 +89,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete data past its retention, and counts of 0, in short transactions. A failure does not undo earlier ones."""
+    """Delete data past its retention, and counts of 0, in short transactions, which a failure does not undo."""
     log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
     await unfinished.prune(db)
     await console_sessions.delete_people(db, before_ms=now_ms - AUDIT_DAYS * DAY_MS)
@@ -118,7 +118,7 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
 
 
 async def prune_demos(db: Database, storage: DemoStorage, keep: Retention, now_ms: int) -> int:
-    """Delete the files of demos past their retention, and the remains of interrupted uploads; return how many.
+    """Delete the files of demos past their retention, and the remains of interrupted uploads; return their number.
 
     A file is deleted before its row is marked, so that the row still has its key if the deletion fails. Such a file is
     skipped until the next run. After MAX_KEPT failures, the storage itself has probably failed, and the run ends.

@@ -37,7 +37,7 @@ class ReadinessState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
-    """Not ready, but requests are still answered: a load balancer needs a moment to notice."""
+    """Not ready, but requests are still answered, because a load balancer needs a moment to notice."""
     STOPPING = "stopping"
     """Requests are rejected."""
 
@@ -98,7 +98,7 @@ class Readiness:
             self._state = ReadinessState.READY
 
     def drain(self) -> None:
-        """Mark the process as about to stop: requests should go to other processes."""
+        """Mark the process as about to stop, so that requests go to other processes."""
         self._state = ReadinessState.DRAINING
 
     def stop(self) -> None:
@@ -120,7 +120,7 @@ class Readiness:
         return abs(self._difference_ms) > MAX_DIFFERENCE_MS
 
     async def check(self) -> list[str]:
-        """The reasons why the process is not ready; empty if it is."""
+        """Return the reasons why the process is not ready; empty if it is ready."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
         self._reasons = await self._check_database()
@@ -147,7 +147,7 @@ class Readiness:
         return []
 
     def _too_old(self, required: int) -> str:
-        """Return the reason, and log once, that a newer process has removed parts of the schema that this one needs."""
+        """Log once, and return, that a newer process has removed parts of the schema that this process needs."""
         known = len(MIGRATIONS)
         if not self._is_too_old:
             self._is_too_old = True

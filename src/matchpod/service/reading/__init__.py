@@ -1,1 +1,1 @@
-"""What people see of matches: servers, lists, the wall, history, callbacks."""
+"""Build what callers and people see of matches: servers, lists, the wall, history, callbacks."""

@@ -40,19 +40,20 @@ class CallbackItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         CallbackState,
         Meta(
             description="`waiting`: an attempt is under way or scheduled. `delivered`: the last attempt succeeded. "
-            "`given_up`: it failed, and no other one is scheduled."
+            "`given_up`: it failed, and no other attempt is scheduled."
         ),
     ]
     attempt_count: Annotated[int, Meta(description="The number of attempts that were made.")]
     created_at: IsoTime
     delivered_at: Annotated[str | None, Meta(description="When the attempt that succeeded began; null otherwise.")]
     next_attempt_at: Annotated[
-        str | None, Meta(description="When the next attempt is due, in the past if it is under way; null if none is.")
+        str | None,
+        Meta(description="When the next attempt is due, in the past if it is under way; null if none is due."),
     ]
     last_status: Annotated[
         int | None, Meta(description="The status that the receiver answered the last attempt with; null if none came.")
     ]
-    last_error: Annotated[str | None, Meta(description="Why the last attempt got no answer; null if it got one.")]
+    last_error: Annotated[str | None, Meta(description="Why the last attempt got no answer; null if it was answered.")]
 
 
 class CallbackAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,7 +63,7 @@ class CallbackAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     at: Annotated[str, Meta(description="When it began: ISO 8601 in UTC, with milliseconds.")]
     duration_ms: Annotated[int, Meta(description="How long it took, in milliseconds.")]
     status: Annotated[int | None, Meta(description="The status of the receiver's answer; null if none came.")]
-    error: Annotated[str | None, Meta(description="Why there was no answer; null if there was one.")]
+    error: Annotated[str | None, Meta(description="Why there was no answer; null if it was answered.")]
     request_headers: Annotated[
         dict[str, str] | None,
         Meta(
@@ -89,7 +90,7 @@ class CallbacksPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total: Annotated[
         int,
         Meta(
-            description=f"The number of items on all pages: the newest {MAX_LISTED} at most. To list older ones, "
+            description=f"The number of items on all pages, at most the newest {MAX_LISTED}. To list older items, "
             "set `until`."
         ),
     ]

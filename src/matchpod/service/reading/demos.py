@@ -35,7 +35,9 @@ RETRY_AFTER_S: Final = 5
 class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One file of a map; there are several if the match was restored, or was given another server."""
 
-    number: Annotated[int, Meta(description="From 1, in the order in which they were expected or uploaded.")]
+    number: Annotated[
+        int, Meta(description="The number of the file, from 1, in the order in which they were expected or uploaded.")
+    ]
     file_name: Annotated[
         str | None, Meta(description="The name that the game server gave it; null until its upload begins.")
     ]
@@ -86,7 +88,7 @@ class Demos:
 
     @unavailable_on_outage
     async def download(self, principal: Principal, map_id: str, number: int | None) -> Download:
-        """Return the file with this number, or else the one that counts; NotFoundError if it is not available."""
+        """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
         row = await self._history.own_map(principal, map_id)
         return await find_download(self._storage, await self._of_map(row.id), number)
 
@@ -94,7 +96,7 @@ class Demos:
         """Yield a part of a file that has no link; NotFoundError or UnavailableError at its first piece."""
         pieces = self._storage.read(file.key, start, size)
         if pieces is None:
-            raise NotFoundError("The file is read at its link.")
+            raise NotFoundError("The file can only be downloaded from its link.")
         try:
             async for piece in pieces:
                 yield piece
@@ -108,7 +110,7 @@ class Demos:
 
 
 async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: int | None) -> Download:
-    """Return the file with this number, or else the one that counts; NotFoundError if it is not available."""
+    """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
     if number is None:
         row = counting_file(found)
     else:

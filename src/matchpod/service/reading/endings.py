@@ -17,7 +17,7 @@ from matchpod.storage.rulings import RulingRow
 from matchpod.storage.servers import EndColumns, ServerSummary
 
 _STORED = StoredReader[Ending](Ending)
-"""Reads what the body of a callback says about a cancellation."""
+"""Reads the details of a cancellation from the body of its callback."""
 _RULINGS = StoredReader[Ruling](Ruling)
 
 
@@ -31,19 +31,19 @@ async def match_of(db: Database, row: ServerSummary) -> MatchView:
 
 
 async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
-    """How the match of a server ended."""
+    """Return how the match of a server ended."""
     return (await endings_of(db, [(server_id, columns)]))[0]
 
 
 async def endings_of(db: Database, servers: Sequence[tuple[str, EndColumns]]) -> list[Ending]:
-    """How the matches of servers ended, in their order; the details of a cancellation are in its stored callback."""
+    """Return how the matches of servers ended, in the same order. Details of a cancellation are in its callback."""
     canceled = [server_id for server_id, end in servers if end.reason is not None]
     bodies = await outbox.callback_bodies(db, canceled) if canceled else {}
     return [build_ending(columns, bodies.get(server_id)) for server_id, columns in servers]
 
 
 def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
-    """How a match ended. The body of the callback is needed for a cancellation only."""
+    """Return how a match ended. The body of the callback is needed for a cancellation only."""
     if columns.ended_at_ms is None:
         return IN_PROGRESS
     stored = IN_PROGRESS if callback_body is None else _STORED.read(callback_body)
@@ -58,7 +58,7 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
 
 
 def read_ruling(stored: bytes | None) -> Ruling | None:
-    """Read the ruling that counts, as stored by any version; None if there is none."""
+    """Decode the current ruling, as stored by any version; None if there is none."""
     return None if stored is None else _RULINGS.read(stored)
 
 

@@ -200,13 +200,13 @@ class History:
 
 
 def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
-    """The row of the map, from the match. Not async: the match may change during an await."""
+    """Build the row of the map from the match. Not async, because the match may change during an await."""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
         # The caller canceled the match; its log does not show that.
         now = msgspec.structs.replace(now, status=row.status)
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
-        # The end of a map is stored with its last events. Until then it is shown as live, so no reader misses them.
+        # The end of a map is stored with its last events. Until then it is shown as live, so that readers miss none.
         now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
     return now
 
@@ -218,7 +218,7 @@ def _no_stats(row: MapRow) -> MapStats:
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
     won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
-    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps that were given to the teams have no row
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps that were given in advance have no row
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)

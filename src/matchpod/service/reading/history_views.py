@@ -41,7 +41,7 @@ CompleteIfKnown = Annotated[
     bool | None,
     Meta(
         description="Whether the server's log is complete; if not, numbers may be too low."
-        " Null if it was not played, or ended before this was recorded."
+        " Null if the map was not played, or ended before versions that record this."
     ),
 ]
 RulingOfMatch = Annotated[
@@ -79,7 +79,7 @@ class DemoOfMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 DemoIfAny = Annotated[
     DemoOfMap | msgspec.UnsetType,
-    Meta(description="The recording of the map by its server; left out if none was asked for."),
+    Meta(description="The recording of the map by its server; left out if no demo was requested."),
 ]
 
 
@@ -211,7 +211,7 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     players: Annotated[msgspec.Raw, shapes.MOST_KILLS_FIRST]
     anti_cheat: Annotated[msgspec.Raw, shapes.DETECTIONS]
     stats_version: Annotated[
-        int, Meta(description="Starts at 1; increases by one each time an ended map is recomputed and differs.")
+        int, Meta(description="Starts at 1; increases by one each time the ended map is recomputed with a difference.")
     ]
     demo: DemoIfAny = msgspec.UNSET
 
@@ -265,7 +265,7 @@ class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def series_page(
     query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, match_head.Ending]], marks: Mapping[str, Marks]
 ) -> SeriesPage:
-    """A page of series, each with its maps and how its match ended; `marks` are those of matches, by server id."""
+    """Build a page of series, each with its maps and how its match ended; `marks` has matches' marks by server id."""
     items = tuple(
         view_of(
             SeriesItem,
@@ -288,7 +288,7 @@ def series_detail(
     *,
     demos: Mapping[str, DemoOfMap],
 ) -> SeriesDetail:
-    """The view of a series with the scores of its maps, and how its match ended; `demos` are those of its maps."""
+    """Build the view of a series with the scores of its maps, and how its match ended; `demos` are by map id."""
     shown = tuple(map_view(row, demos.get(row.id)) for row in maps)
     return view_of(SeriesDetail, series, ending, marks, duration=series.duration_s, maps=shown)
 
@@ -302,7 +302,7 @@ def map_view(row: MapRow, demo: DemoOfMap | None = None) -> SeriesDetailMap:
 def maps_page(
     query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
 ) -> MapsPage:
-    """A page of maps; `rulings` and `marks` are those of their matches, by server id."""
+    """Build a page of maps; `rulings` and `marks` are of their matches, by server id."""
     items = tuple(
         map_summary(row, marks=marks.get(row.server_id, NO_MARKS), ruling=rulings.get(row.server_id)) for row in rows
     )
@@ -377,5 +377,5 @@ def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
 
 
 def counting_file(found: Sequence[DemoRow]) -> DemoRow | None:
-    """Return the file that counts: the last one that is available."""
+    """Return the file that counts, which is the last available file."""
     return next((row for row in reversed(found) if row.state is DemoState.AVAILABLE), None)

@@ -85,7 +85,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def maps_won(self) -> tuple[int, int]:
-        """How many maps each team has won, or was given."""
+        """Number of maps that each team has won, or was given in advance."""
         if self.progress is not None:
             return self.progress.maps_won
         return self.settings.maps_won.plus(*maps_won([Winner(played.winner) for played in self.maps if played.winner]))

@@ -1,7 +1,7 @@
 """Build `MatchHead`, the fields that all views of a match share, and the API's views of its server.
 
 Views are built from a row, the end of the match and, while it is played, its state. A field that all lists, pages and
-commands show belongs into `MatchHead`. The API's views declare their fields in the order of their JSON. Decrypted
+commands show belongs in `MatchHead`. The API's views declare their fields in the order of their JSON. Decrypted
 secrets are passed in.
 """
 
@@ -84,8 +84,8 @@ CreatedBy = Annotated[
 CreatedByName = Annotated[
     str | None,
     Meta(
-        description="The name of that key, or the beginning of its text if it has none; `a link` for a session that "
-        "was begun with one. Null where `createdBy` is null."
+        description="The name of that key, or the beginning of its text if it has no name. For a session, the name of "
+        "the person that the link was for, or `a link`. Null where `createdBy` is null."
     ),
 ]
 CallbackUrl = Annotated[
@@ -98,11 +98,12 @@ CallbackUrl = Annotated[
 Phase = Annotated[
     PublicPhase,
     Meta(
-        description="Where the match stands. `allocating` and `ended` follow from the status; the others are `running`."
+        description="The phase of the match. `allocating` and `ended` follow from the status; in all other phases, the "
+        "status is `running`."
     ),
 ]
 StoredPhase = Annotated[
-    PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
+    PublicPhase, Meta(description="The phase of the match. Follows a running match within seconds.")
 ]
 
 
@@ -197,7 +198,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = msgspec.UNSET
     deadline: Annotated[
         msgspec.Raw | msgspec.UnsetType,
-        Meta(description="What the match waits for, and until when; null if nothing."),
+        Meta(description="What the match waits for, and until when; null if it waits for nothing."),
     ] = msgspec.UNSET
     round: Annotated[
         int | msgspec.UnsetType | None,
@@ -320,14 +321,14 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
-    """The row without what this audience may not see: who created the match, secrets in its callback URL."""
+    """Return the row without what the audience may not see: who created the match, secrets in the callback URL."""
     if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
 
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
-    """The head of a match, with the phase of its progress if that is known.
+    """Build the head of a match, with the phase of its progress if that is known.
 
     `error` is the text for callers, not the error stored in the row.
     """
@@ -360,7 +361,7 @@ def server_view(
     """The view of a server, with the live state of its match while it is running."""
     state = stored_state(row) if live is None else live
     was_running = row.running_at_ms is not None
-    # From the row, without a head: this is the most frequent request.
+    # Built from the row without a head, because this is the most frequent request.
     return view_of(
         ServerView,
         ending,

@@ -61,7 +61,7 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     played_s: int | None
     """Total duration of its ended maps in seconds; None before the first map has ended."""
     maps_won: tuple[int, int]
-    """How many maps each team has won, or was given."""
+    """Number of maps that each team has won, or was given in advance."""
 
     @property
     def winner(self) -> Winner | None:

@@ -1,4 +1,4 @@
-"""Derive the progress of a match from its row: before its server is running, or if this process reads no log of it."""
+"""Derive the progress of a match from its row: before its server is running, or if its log is not read here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ all open matches."""
 
 
 def stored_progress(row: ServerSummary) -> MatchProgress:
-    """Return the progress of a match as stored. The row does not say who joined, so all listed players are missing."""
+    """Return the progress of a match as stored. Rows do not say who joined, so all listed players count as missing."""
     return _progress(*_key(row))
 
 

@@ -45,7 +45,7 @@ ENDED_MS: Final = 10 * 60 * 1000
 MAX_ENDED: Final = 100
 """Maximum number of ended matches per group. Older failed matches follow when newer ones are acknowledged."""
 CLAIMED_MS: Final = 12 * HOUR_MS
-"""How long a claim on a match counts. An older claim has been forgotten."""
+"""How long a claim on a match counts. Older claims are considered forgotten."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 PROGRESS_MS: Final = 48 * HOUR_MS
@@ -54,13 +54,13 @@ MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Maximum number of matches of other replicas whose log is read here. Of further matches, only the row is shown."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
-"""Kinds of attention whose cause may be the region, and the number of matches from which only the region shows it."""
+"""Kinds of attention that a region's alert replaces, and from how many affected matches on it replaces them."""
 TURN: Final = 50
 """Number of matches that are summarized in one go, within a few milliseconds."""
 
 
 class WallMatch(MatchHead, frozen=True, kw_only=True):
-    """An open match: what was ordered, where it stands, and whether it needs attention."""
+    """An open match: what was ordered, its progress, and whether it needs attention."""
 
     is_fast: bool
     """True if the region plays faster than real time, as sandboxes do."""
@@ -70,11 +70,11 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
     team2: str | None
     progress: MatchProgress
     is_followed: bool
-    """False if only the row of the match is known here: another replica follows its log."""
+    """False if only the row of the match is known here, because another replica follows its log."""
     attention: tuple[Attention, ...]
-    """The most urgent first."""
+    """The reasons why the match needs attention, most urgent first."""
     claim: MatchClaim | None
-    """Who takes care of it."""
+    """Who takes care of the match; None without a claim."""
     group: WallGroup
 
     @property
@@ -94,7 +94,7 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
 
 
 class EndedMatch(MatchItem, frozen=True, kw_only=True):
-    """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
+    """A match that ended recently, or that failed and is not acknowledged yet."""
 
     is_fast: bool
     players: tuple[str, ...]
@@ -123,7 +123,7 @@ class WallCards(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
     older_ms: int | None
-    """The time before which further matches failed, which are not shown; None if all failed matches are shown."""
+    """Matches that failed before this time are not shown; None if all failed matches are shown."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ class Overview:
         calm = merge_causes([match for match in opened if match.server_id not in ended])
         every: list[WallCard] = [*calm, *(_claimed(match, claims.get(match.server_id)) for match in ended.values())]
         oldest = ended.get(failed[self._max_ended - 1]) if len(failed) > self._max_ended else None
-        older_ms = None if oldest is None else oldest.since_ms  # None: pruned meanwhile
+        older_ms = None if oldest is None else oldest.since_ms  # None also if the match was pruned meanwhile
         alerts = await self._alerts.read(org_id)
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 
@@ -217,7 +217,7 @@ class Overview:
 
     @unavailable_on_outage
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return, for each value of a label, the number of recent matches that are over, and of all recent matches.
+        """Return, for each value of a label, how many recent matches are over, and how many there are.
 
         Matches that were canceled by hand do not count.
         """

@@ -29,7 +29,7 @@ from matchpod.storage import organizations, region_checks
 from matchpod.storage.region_checks import DONE, CheckRow
 
 PAUSE_MS: Final = 10_000
-"""Minimum time between two checks of a region. A check logs in to its servers, and some ban after wrong passwords."""
+"""Minimum time between two checks of a region. Each logs in to its servers, some of which ban after wrong passwords."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class CheckProgress(StrEnum):
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check has found so far, as it is stored."""
+    """The stored findings of a check so far."""
 
     servers: tuple[ServerReport, ...] = ()
     note: str | None = None

@@ -73,7 +73,7 @@ class CheckRuns:
         self._requested.set()
 
     async def run(self) -> None:
-        """Run requested checks, those of several regions at once; never fail."""
+        """Run requested checks, of several regions concurrently; never fail."""
         async with asyncio.TaskGroup() as tasks:
             busy: set[str] = set()
             while True:
@@ -95,7 +95,7 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        """Begin the checks that were requested lately; callers of older requests no longer wait."""
+        """Begin the checks that were requested recently. Callers of older requests no longer wait."""
         db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
             is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)
@@ -269,7 +269,7 @@ class RegionCheck:
         allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
             while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
-                if slot:  # a cluster may have allocated a pod by now, which must be checked or deleted
+                if slot:  # a cluster may have allocated a pod already, which must be checked or deleted
                     await self._go_on()
             yield await allocating
         finally:
@@ -278,7 +278,7 @@ class RegionCheck:
             await self._region.fleet.release(self._row.id, slot)
 
     async def _go_on(self) -> None:
-        """GiveWayError if a match waits for a server of the region."""
+        """Raise GiveWayError if a match waits for a server of the region."""
         if await waiting_matches.has_pending_match(self._deps.db, self._region.code):
             raise GiveWayError
 

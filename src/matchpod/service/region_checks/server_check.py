@@ -338,7 +338,7 @@ class ServerCheck:
         remove = console_commands.remove_log_address_command(listening.url)
         _, listed = await console.run_all((remove, console_commands.LOG_LISTENERS), timeout_s=CLEAN_COMMAND_S)
         with suppress(GiveWayError):
-            await self._go_on()  # finds out whether the server is still held
+            await self._go_on()  # updates `_is_held`
         if not self._is_held:
             return
         if answers.parse_log_listeners(listed) == (

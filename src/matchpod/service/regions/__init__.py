@@ -1,1 +1,1 @@
-"""Regions: state, switch, statistics, silence."""
+"""Regions: their state, switch, statistics and alerts, and their silent servers."""

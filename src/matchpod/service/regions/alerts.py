@@ -23,7 +23,7 @@ from matchpod.storage.region_statistics import StartedMatch, newest_matches, wai
 KEPT_MS: Final = 2_000
 """How long alerts are cached. All pages of an organization share them."""
 RECENT_MS: Final = 60 * 60 * 1000
-"""Maximum age of the matches that are considered."""
+"""Maximum age of the failed matches that are considered."""
 NEWEST: Final = 20
 """Number of newest matches that are read per region."""
 SEVERAL_FAILURES: Final = 2
@@ -55,7 +55,7 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of affected matches."""
     since_ms: int | None = None
-    """When the first of them was created, or the last one failed."""
+    """When the first affected match was created or, for FAILED, when the last one failed."""
 
     @property
     def is_urgent(self) -> bool:

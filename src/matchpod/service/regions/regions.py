@@ -24,7 +24,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
 
     `pending_ms`: how long a match waits for a server there; None for the default of the service. `demos`: None if the
-    service cannot store any.
+    service cannot store demos.
     """
 
     code: str
@@ -66,8 +66,8 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_active: Annotated[
         bool,
         Meta(
-            description="Whether new matches get servers there. False if an operator has switched the region off (new"
-            " matches are rejected), and while its servers cannot be used (new matches wait as `pending`)."
+            description="Whether new matches get servers there. It is false if an operator has switched the region off"
+            " (new matches are rejected), and while its servers cannot be used (new matches wait as `pending`)."
         ),
     ]
     ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
@@ -116,7 +116,7 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None
     """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
     withheld: int = 0
-    """Running servers without a match in this database, which only an operator releases."""
+    """Number of running servers without a match in this database, which only an operator can release."""
     resting: tuple[str, ...] = ()
     """A sentence about each server that gets no match for a while."""
     has_pods: bool = False
@@ -199,7 +199,7 @@ class Regions:
     async def rules(self, requested: object) -> dict[str, RegionRules]:
         """Return the rules of each region, for validation. Only the requested region is looked up; others are active.
 
-        Faults of a fleet are ignored, because they are temporary and may be unknown to other replicas. The match waits.
+        Faults of a fleet are ignored, because they are temporary, and a match waits until its fleet can be used again.
         """
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))

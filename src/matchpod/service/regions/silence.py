@@ -36,7 +36,7 @@ class SilentServers:
         return self._together[server_id]
 
     def shared(self, now_ms: int) -> dict[str, server_loss.Silence]:
-        """Return what other processes should know; times are relative to `now_ms`."""
+        """Return the silent servers to report to other processes; times are relative to `now_ms`."""
         return {
             key: silence.shifted(-now_ms) for key, silence in server_loss.newest_of_each_region(self._silences).items()
         }
@@ -46,7 +46,7 @@ class SilentServers:
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
-                if self._together[server_id] == 1:  # a number above 1 is only shown: the next report updates it
+                if self._together[server_id] == 1:  # a number above 1 is only displayed, and the next report updates it
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:

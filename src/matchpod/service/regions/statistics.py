@@ -42,7 +42,10 @@ class RegionStatistics:
 
     @unavailable_on_outage
     async def last_day(self, org_id: str | None) -> list[RegionDay]:
-        """The regions in the order of the settings, for an organization or all; then removed ones with matches."""
+        """Return all regions in the order of the settings, then removed regions that had matches.
+
+        Only matches of the organization count; with None, the matches of all organizations.
+        """
         since_ms = self._clock.now_ms() - DAY_MS
         since_id = new_server_id(since_ms, bytes(ID_RANDOM_BYTES))
         found: dict[str, list[StartedMatch]] = {region.code: [] for region in self._regions.all()}

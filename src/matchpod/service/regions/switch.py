@@ -1,4 +1,4 @@
-"""Activate and deactivate regions and confirm sweeps, on behalf of operators. Running processes read the change."""
+"""Activate and deactivate regions and confirm sweeps, on behalf of operators. Running processes apply the change."""
 
 from __future__ import annotations
 

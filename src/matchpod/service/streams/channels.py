@@ -85,7 +85,7 @@ class Subscriber(Protocol):
         """Called when there are new items; must not block."""
 
     def rewind(self, channel: Channel, seq: int) -> None:
-        """Called when the items after this number are lost: go back to it."""
+        """Called when the items after this number are lost; the subscriber must go back to this number."""
 
 
 class Channel:
@@ -104,7 +104,7 @@ class Channel:
         self._reading = asyncio.Lock()
 
     def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
-        """Append stored items; known ones are ignored."""
+        """Append stored items; known items are ignored."""
         start = max(first_seq, self.newest + 1)
         fresh = lines[start - first_seq :]
         if not fresh:
@@ -183,7 +183,7 @@ class Channel:
             self._wake()
 
     def after(self, seq: int, limit: int) -> Sequence[StreamItem] | None:
-        """At most `limit` items after this number; None if the first of them is not in the ring."""
+        """Return at most `limit` items after this number; None if the first of them is not in the ring."""
         begin = seq + 1 - (self.newest + 1 - len(self._ring))
         return None if begin < 0 else self._ring[begin : begin + limit]
 

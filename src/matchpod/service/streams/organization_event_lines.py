@@ -104,14 +104,14 @@ def action_changed(
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
-    """The event of an ended match; `kind` as in its callback."""
+    """The event of an ended match; `kind` is the event type of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
     forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
     return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
 
 
 def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
-    """The event of a ruling, or of its withdrawal if it is None."""
+    """The event of a ruling, or of a withdrawal if `ruling` is None."""
     return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrganizationReader(StreamReader):
-    """A reader of an organization's events. It is never over."""
+    """A reader of an organization's events, which never end."""
 
     def __init__(self, streams: OrganizationStreams, db: Database, channel: Channel, org_id: str) -> None:
         super().__init__(org_id)
@@ -43,7 +43,7 @@ class OrganizationReader(StreamReader):
         channel.subscribers.add(self)
 
     def begin(self, newest: int, after: int | None) -> None:
-        """Set the position. Without a known number, begin after the newest event, and send the number of that first."""
+        """Set the position. Without a known number, begin after the newest event, and first send its number."""
         self._seq = newest if after is None else min(after, newest)
         if after is None or after > newest:
             self._opening = StreamItem(newest, organization_event_lines.POSITION).frame()

@@ -25,10 +25,10 @@ WOKEN_AT_ONCE: Final = 16
 
 
 class PollPace(msgspec.Struct, frozen=True, kw_only=True):
-    """When the database is read for streams; times in seconds."""
+    """How often the database is read for streams; times in seconds."""
 
     poll_s: float = 1.0
-    """Pause between two polls of a shared database, the maximum delay of items that another process stored."""
+    """Pause between two polls of a shared database, and so the maximum delay of items of another process."""
     check_polls: int = 5
     """Factor by which a database that is not shared is polled less often. There, polls are only a safeguard, because
     this process knows when it writes. With a shared database, one of this many polls checks whether the map is over,

@@ -1,1 +1,1 @@
-"""Metrics, spans, and the measured database, for all other rooms."""
+"""Metrics, spans, and the measured database, for all other packages."""

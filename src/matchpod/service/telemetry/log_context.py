@@ -17,7 +17,7 @@ from matchpod.core.trace_context import read_traceparent
 
 
 class _Work(msgspec.Struct, frozen=True):
-    """The ids of what a task works for; `traceparent` is the header of a caller, which may be invalid."""
+    """The ids of a task's work; `traceparent` is the header of a caller, which may be invalid."""
 
     task: weakref.ref[asyncio.Task[object]]
     request_id: str | None

@@ -239,7 +239,7 @@ class DatabaseMetrics:
 
 
 class DemoMetrics:
-    """The metrics of demos. Uploads are those of this process, which its upload process reports."""
+    """The metrics of demos. The upload process of this process reports the uploads."""
 
     def __init__(self, metrics: Registry) -> None:
         self.uploads = metrics.counter(

@@ -101,8 +101,8 @@ def test_plain_command_name_is_found_in_the_path(tmp_path: Path) -> None:
         ({"current_context": ""}, None, "it has no current context: name one"),
         ({"cluster": {"server": ""}}, None, "cluster c-eu has no URL of a server"),
         ({}, "us", "it has no context 'us'; its contexts: eu, no-cluster, no-user, plain"),
-        ({}, "no-cluster", "context no-cluster needs the cluster 'c-us', which is not there"),
-        ({}, "no-user", "context no-user needs the user 'u-us', which is not there"),
+        ({}, "no-cluster", "context no-cluster refers to the cluster 'c-us', which does not exist"),
+        ({}, "no-user", "context no-user refers to the user 'u-us', which does not exist"),
     ],
 )
 def test_missing_part_is_named(tmp_path: Path, changes: dict[str, Any], context: str | None, message: str) -> None:
@@ -117,8 +117,8 @@ def test_missing_part_is_named(tmp_path: Path, changes: dict[str, Any], context:
     [
         ({"client-certificate-data": "%%%"}, "the certificate of user u-eu is not valid base64"),
         ({"client-certificate": "me.crt"}, "user u-eu needs both a client certificate and its key"),
-        ({"username": "me", "password": "secret"}, "user u-eu logs in by a password or auth-provider"),
-        ({"auth-provider": {"name": "gcp"}}, "user u-eu logs in by a password or auth-provider"),
+        ({"username": "me", "password": "secret"}, "user u-eu logs in with a password or auth-provider"),
+        ({"auth-provider": {"name": "gcp"}}, "user u-eu logs in with a password or auth-provider"),
         (
             {"exec": {**EXEC, "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
             "exec of user u-eu has the version",

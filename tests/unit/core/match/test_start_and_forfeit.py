@@ -120,6 +120,12 @@ def test_forfeit_and_end_of_play_in_the_same_moment_give_one_outcome(is_forfeit_
     assert driver.match.winner is (Winner.TEAM2 if is_forfeit_first else Winner.TEAM1)
 
 
+def test_series_that_the_plugin_has_reported_over_cannot_be_forfeited() -> None:
+    driver = live_duel()
+    driver.apply(ev.SeriesReported(driver.now_ms, 1, 0))
+    assert forfeit_to(driver, Team.TEAM2).effects == []
+
+
 def test_canceled_match_cannot_be_forfeited() -> None:
     driver = MatchDriver(duel())
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)

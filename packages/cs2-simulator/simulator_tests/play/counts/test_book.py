@@ -100,9 +100,6 @@ def test_player_who_changes_sides_has_other_enemies_but_the_same_team() -> None:
     assert (mine.kills, mine.team_kills, mine.team) == (1, 1, 1)
 
 
-# Repeated and discarded rounds
-
-
 # Other modes
 
 

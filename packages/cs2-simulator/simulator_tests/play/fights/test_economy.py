@@ -41,24 +41,23 @@ def test_spectator_does_not_spawn() -> None:
     assert not player.is_alive
 
 
-def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased(field: Battlefield) -> None:
-    field.ts[0].money = 4850
-    purchase(field.arena, field.ts[0], "awp")
-    assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
-        "money change 4850-4750 = $100 (tracked) (purchase: weapon_awp)",
-        'picked up "awp"',
-        'purchased "awp"',
-    ]
+PAID_AWP = "money change 6750-4750 = $2000 (tracked) (purchase: weapon_awp)"
+PAID_ARMOR = "money change 6750-1000 = $5750 (tracked) (purchase: item_assaultsuit)"
 
 
-def test_armor_is_logged_as_picked_up_before_it_is_paid_for(field: Battlefield) -> None:
-    field.cts[0].money = 6750
-    purchase(field.arena, field.cts[0], "vesthelm")
-    assert [text.split('<CT>" ')[1] for text in field.log.texts] == [
-        'picked up "vesthelm"',
-        "money change 6750-1000 = $5750 (tracked) (purchase: item_assaultsuit)",
-        'purchased "item_assaultsuit"',
-    ]
+@pytest.mark.parametrize(
+    ("item", "logged"),
+    [
+        ("awp", [PAID_AWP, 'picked up "awp"', 'purchased "awp"']),
+        ("vesthelm", ['picked up "vesthelm"', PAID_ARMOR, 'purchased "item_assaultsuit"']),
+    ],
+)
+def test_weapon_is_paid_for_before_it_is_picked_up_and_armor_after(
+    field: Battlefield, item: str, logged: list[str]
+) -> None:
+    field.ts[0].money = 6750
+    purchase(field.arena, field.ts[0], item)
+    assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == logged
 
 
 def test_returned_grenade_is_logged_as_money_only(field: Battlefield) -> None:

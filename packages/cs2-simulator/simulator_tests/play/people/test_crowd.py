@@ -23,18 +23,6 @@ def find(server: VisitedServer, account: int) -> Player:
     return next(player for player in server.arena.players if player.person.account == account)
 
 
-@pytest.fixture
-def server() -> VisitedServer:
-    return VisitedServer()
-
-
-@pytest.fixture
-def filled() -> VisitedServer:
-    server = VisitedServer()
-    server.fill()
-    return server
-
-
 def test_visit_has_its_steps_in_order_and_within_their_times(filled: VisitedServer) -> None:
     for player in filled.arena.players:
         steps = [

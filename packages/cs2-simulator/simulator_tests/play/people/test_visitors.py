@@ -17,18 +17,6 @@ from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServ
 ALL_ACCOUNTS = sorted(account for account, _ in TEAM1 + TEAM2)
 
 
-@pytest.fixture
-def server() -> VisitedServer:
-    return VisitedServer()
-
-
-@pytest.fixture
-def filled() -> VisitedServer:
-    server = VisitedServer()
-    server.fill()
-    return server
-
-
 def test_no_player_comes_if_none_is_expected(server: VisitedServer) -> None:
     server.wait(600)
     assert server.log.lines == []
