@@ -44,7 +44,7 @@ LOSS_TICKS = 4
 """Maximum number of ticks with lines in such a gap."""
 
 BEHIND_MS = 7 * 60_000
-"""How far the clock is behind with the fault `wrong_clock`: no time zone is that far from another."""
+"""How far the clock is behind with the fault `wrong_clock`. Time zones never differ by this much."""
 
 _STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
 """Values of `X-Game-State`. Only `Warmup` was observed in real posts; the others are guesses."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from .log import FatalError
 
-MAX_BYTES = 1024 * 1024  # of an answer; real ones have a few KB
-REQUEST_S = 3.0  # limit of a request to the SDK, which answers in milliseconds
+MAX_BYTES = 1024 * 1024  # maximum size of an answer; real answers have a few KB
+REQUEST_S = 3.0  # timeout for a request to the SDK, which answers in milliseconds
 
 ALLOCATED = "Allocated"
 REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
@@ -19,7 +19,7 @@ REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
 
 
 class SdkServer(NamedTuple):
-    """What Agones says about this server."""
+    """The GameServer of this pod, as Agones reports it."""
 
     name: str
     state: str

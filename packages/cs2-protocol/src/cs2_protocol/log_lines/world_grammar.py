@@ -67,7 +67,7 @@ def _read_rcon(text: str) -> lines.WorldLine | None:
 
 
 def _game_over(found: re.Match[str]) -> lines.WorldLine | None:
-    # Split here: in the pattern, the map group and the map name could share the text in quadratically many ways.
+    # Split here: a pattern with both the map group and the map name could take quadratic time.
     map_group, _, map_name = found[2].rpartition(" ")
     if len(map_name.split()) != 1:
         return None

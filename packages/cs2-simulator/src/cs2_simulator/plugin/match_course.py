@@ -87,7 +87,7 @@ class MatchCourse:
 
     @property
     def shown_stage(self) -> PluginStage:
-        """The stage in `get5_status`: after a map POST_GAME while the game is over, then LIVE, as in the plugin."""
+        """The stage in `get5_status`. After a map it is POST_GAME until the game goes on, then LIVE, as in MatchZy."""
         is_left = self.stage is PluginStage.POST_GAME and self.game.phase is not GamePhase.OVER
         return PluginStage.LIVE if is_left else self.stage
 
@@ -259,7 +259,7 @@ class MatchCourse:
         self.execute("mp_unpause_match")
 
     def restore(self, series: Series, file: str) -> None:
-        """Bring back the lists of a backup at once, and a moment later the game's own backup."""
+        """Restore the lists of a backup at once, and the game's own backup a moment later."""
         series.restore(file)
         self.coaches.forget()
         self.game.end_timeouts()

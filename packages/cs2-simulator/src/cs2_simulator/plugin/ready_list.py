@@ -38,7 +38,7 @@ class ReadyList:
         self._is_ready.pop(player.user_id, None)
 
     def clear(self) -> None:
-        """Make everyone unready. MatchZy forgets only at the end of a match which sides were forced."""
+        """Make everyone unready. Forced sides stay forced, because MatchZy resets them only at the end of a match."""
         self._is_ready = dict.fromkeys(self._is_ready, False)
 
     def reset(self) -> None:

@@ -39,8 +39,8 @@ _FREE_HELMET = 2
 _KIT_FOR_ALL = 2
 
 _REGRET_REST = 150
-"""A player with this rest of a thousand left returns a new grenade and buys it again: about every second round, as in a
-real match."""
+"""A player whose money modulo 1000 is this returns a new grenade and buys it again. That happens about every second
+round, as in a real match."""
 
 
 SELLBACK = "acquire: sellback"
@@ -249,7 +249,8 @@ def log_buyzone_exit(arena: Arena, player: Player) -> None:
 def reward_for_departure(arena: Arena, leaver: Player) -> None:
     """Pay a living enemy for the death of a player who leaves alive, as for a kill.
 
-    4 of 4 cases in a real log, for bots too. It had one enemy: which of several is paid is a guess.
+    So it was in 4 of 4 cases in a real log, for bots too. Each time there was one enemy; the choice among several is a
+    guess.
     """
     enemies = [
         player for player in arena.players if player.is_alive and player.is_playing and player.team != leaver.team

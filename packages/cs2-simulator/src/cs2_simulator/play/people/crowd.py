@@ -57,7 +57,7 @@ STRANGER_PATIENCE_MS = 45_000
 FULL_SERVER_RETRY_MS = 10_000
 
 LEAVE_MS = (10_000, 60_000)
-"""When players leave after the end: 9 to 61 seconds after `Game Over` in a real log."""
+"""Delay after which players leave when a map has ended: 9 to 61 seconds after `Game Over` in a real log."""
 
 
 class Role(StrEnum):
@@ -303,7 +303,7 @@ class Crowd:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
 
     def _loading_ms(self, guest: Guest, rng: Random) -> int:
-        """Return how long a guest's client loads: `sim_client_load` if that is set, for the last one."""
+        """Return how long a guest's client loads. For the last guest, `sim_client_load` applies if it is set."""
         loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
         is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)
         return slow_ms if is_slow else loading_ms
