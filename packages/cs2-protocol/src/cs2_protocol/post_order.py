@@ -59,7 +59,7 @@ class HeldPosts(msgspec.Struct):
 
 
 def read_in_order(posts: Iterable[LogPost]) -> Iterator[NewLines]:
-    """Yield what is new in each post of one server; posts that arrived out of order are sorted."""
+    """Yield the new lines of each post of one server; posts that arrived out of order are sorted."""
     cursor, held = LogCursor(), HeldPosts()
     for post in posts:
         held.posts.append(post)
