@@ -53,7 +53,7 @@ class Economy:
         self._losses = {Side.CT: 0, Side.T: 0}
 
     def start_half(self, arena: Arena) -> None:
-        """Reset all players to start money (overtime has its own) and no weapons, and reset the streaks."""
+        """Take all weapons, set the start money (overtime has its own amount), and reset the loss streaks."""
         variables = arena.variables
         is_overtime = 0 < variables.whole("mp_maxrounds") <= arena.book.rounds_played() and arena.book.is_open
         money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
