@@ -103,6 +103,6 @@ def _body(body: Schema, event: str, data: Schema) -> Schema:
         raise TypeError("the body of a webhook has no fields")
     own: Schema = {
         "type": {"type": "string", "const": event, "description": "The type of the event."},
-        "data": {"description": "What the API returns of the same thing.", **data},
+        "data": {"description": "The subject of the event, as the API returns it.", **data},
     }
     return {**body, "properties": {**fields, **own}}
