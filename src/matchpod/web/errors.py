@@ -32,7 +32,7 @@ WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
 """The errors of every endpoint that needs a key."""
 
 NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
-"""An error may say what exists in an organization, and is no longer true at the next request."""
+"""Errors must not be cached: they may reveal what exists in an organization, and may not be true for long."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -59,7 +59,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = msgspec.UNSET
     retry_after: Annotated[
         int | msgspec.UnsetType,
-        Meta(description="In how many seconds the same may succeed, if that is known; as the header `Retry-After`."),
+        Meta(description="Seconds until a retry may succeed, if that is known; also in the header `Retry-After`."),
     ] = msgspec.UNSET
     request_id: Annotated[
         str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
@@ -67,11 +67,11 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GoneError(MatchpodError, code=ErrorCode.GONE, status=410):
-    """The match has ended or does not exist: stop sending."""
+    """The match has ended or does not exist. Stop sending."""
 
 
 class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_TYPE, status=415):
-    """The body has a `Content-Encoding`, such as gzip."""
+    """The request body has a `Content-Encoding`, such as gzip."""
 
 
 class RangeNotSatisfiableError(MatchpodError, code=ErrorCode.RANGE_NOT_SATISFIABLE, status=416):
@@ -87,7 +87,7 @@ class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, stat
 
 
 class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED, status=501):
-    """The body has a `Transfer-Encoding` other than `chunked`."""
+    """The request body has a `Transfer-Encoding` other than `chunked`."""
 
 
 class NotReadyError(UnavailableError):
@@ -125,7 +125,7 @@ def _details(error: MatchpodError) -> tuple[FaultDetail, ...]:
 
 
 def connection_error_response(error: http_errors.HttpError) -> Response:
-    """Return the response to a request that its connection answers, with an id of its own."""
+    """Return the response to a request that is rejected before it reaches the application, with a new request id."""
     request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
     response = error_response(_connection_error(error), request_id)
     return msgspec.structs.replace(response, headers=((b"x-request-id", request_id.encode()), *response.headers))
@@ -146,7 +146,7 @@ def _connection_error(error: http_errors.HttpError) -> MatchpodError:
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers that belong to an error: how to authenticate, what is supported, when to retry."""
+    """Return the headers of an error response: how to authenticate, what is supported, or when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):

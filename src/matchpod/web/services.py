@@ -27,7 +27,7 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.service.webhooks.management import Webhooks
 
 METRICS_WAIT_S: Final = 2.0
-"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+"""Maximum wait of a request for the metrics; the timeout of scrapers is usually 10 s."""
 
 
 class AccessLog(StrEnum):

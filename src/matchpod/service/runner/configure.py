@@ -76,7 +76,10 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if await _is_configured(lease, deps, line):
         await _finish(lease, deps, line)  # an earlier attempt was interrupted, and the match may have begun since
         return
-    was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
+    was_loaded = False
+    if match_commands.uses_plugin_match(settings):
+        # Without the plugin, players may have come since an earlier attempt was about to pass the match to it.
+        was_loaded = await _end_plugin_match(line) or await _has_entry(lease, deps, EntryKind.CONFIGURED)
     if uploads := demo_commands(lease, deps, settings):
         await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
@@ -349,7 +352,7 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
     This may take minutes, because it waits while entries of another match are tried.
     """
     row = lease.row
-    if not await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq):
+    if not await _may_have_begun(lease, deps):
         return False
     region = deps.regions.get(row.region)
     speed = region.speed if region else 1.0
@@ -358,13 +361,34 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
     return fold.is_over
 
 
+async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
+    """True if the server has got the match, so that a game may be ours.
+
+    The plugin gets it after the mark, and has certainly got it if it has reported something: with the match it gets the
+    address for its reports. Without it, whoever comes plays by the rules of the server.
+    """
+    if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
+        return False
+    return (
+        not match_commands.uses_plugin_match(settings_of(lease.row))
+        or await _has_entry(lease, deps, EntryKind.PREPARED)
+        or await _has_entry(lease, deps, EntryKind.REPORT)
+    )
+
+
+async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
+    """True if the current attempt has an entry of this kind, ours or one that its server sent."""
+    row = lease.row
+    return await raw_log.has_kind(deps.db, row.id, kind, after_seq=row.log_from_seq, attempt=row.attempt)
+
+
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
     """True if the plugin has loaded the match, and the server has the log address and all settings."""
     row, settings = lease.row, deps.settings_of(lease.row)
-    is_prepared = await raw_log.has_kind(deps.db, row.id, EntryKind.PREPARED, after_seq=row.log_from_seq)
+    is_prepared = await _has_entry(lease, deps, EntryKind.PREPARED)
     return (
         match_commands.uses_plugin_match(settings)
-        and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
+        and await _has_entry(lease, deps, EntryKind.CONFIGURED)
         and await _is_registered(line, deps.urls_of(row).logs(deps.tokens_of(row).log))
         and await _has_plugin_match(line, row.plugin_match_id)
         and (is_prepared or not await wrong_settings(line, settings))
@@ -377,9 +401,7 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     try:
         async with asyncio.timeout(deps.intervals.first_log_s):
             for pause_s in _pauses():
-                if await raw_log.has_kind(
-                    deps.db, row.id, EntryKind.LOG, after_seq=row.log_from_seq, attempt=row.attempt
-                ):
+                if await _has_entry(lease, deps, EntryKind.LOG):
                     break
                 await asyncio.sleep(pause_s)
     except TimeoutError as exc:

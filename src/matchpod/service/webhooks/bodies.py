@@ -66,7 +66,7 @@ class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     external_match_id: Annotated[str | None, Meta(description="Your own id of the match; null if it has none.")]
     labels: LabelsIfAny = UNSET
     simulated: SimulatedIfSo = UNSET
-    data: Annotated[msgspec.Raw, Meta(description="The subject of the event, as the API returns it.")]
+    data: Annotated[msgspec.Raw, Meta(description="The same object that the API returns.")]
 
 
 class PreparedEvent(msgspec.Struct, frozen=True, kw_only=True):

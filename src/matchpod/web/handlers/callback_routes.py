@@ -46,7 +46,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/callbacks/{id}/redeliver",
         name="redeliverCallback",
         summary="Send a callback again",
-        text=f"One more attempt, at once, whether it was delivered or given up. {_SAME}",
+        text=f"Makes one more attempt at once, whether the callback was delivered or given up. {_SAME}",
         parameters=(parameters.CALLBACK_ID,),
         returns=CallbackItem,
         links=("getCallback",),
@@ -57,7 +57,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/callbacks/redeliver",
         name="redeliverCallbacks",
         summary="Send given-up callbacks again",
-        text=f"One more attempt for each callback that was created since a time and given up, oldest first, at most "
+        text=f"Makes one more attempt for each given-up callback that was created since a time, oldest first, at most "
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         body="RedeliverCallbacks",
         returns=Redelivery,
