@@ -32,7 +32,7 @@ class Panel(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A row with a heading; a collapsed one is loaded when it is opened."""
+    """A row of panels with a heading. The panels of a collapsed row are loaded when it is opened."""
 
     title: str
     panels: tuple[Panel, ...]

@@ -28,7 +28,7 @@ SUGGESTIONS = {
     "so many": "N, or at most N",
     "no more": "no longer, none left, or at most N",
 }
-"""The words, and what to write instead."""
+"""The avoided words, and what to write instead."""
 
 SKIPPED = (
     "uv.lock",

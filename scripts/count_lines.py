@@ -49,7 +49,7 @@ def changes(numstat: str) -> dict[str, tuple[int, int]]:
 
 
 def count(sizes: Mapping[str, int], changed: Mapping[str, tuple[int, int]]) -> dict[str, Lines]:
-    """Return the lines of each room, from those of the files that exist and of those that changed."""
+    """Return the lines of each room, from the sizes of all files and the changes by path."""
     now: Counter[str] = Counter()
     added: Counter[str] = Counter()
     removed: Counter[str] = Counter()

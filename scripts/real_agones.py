@@ -88,7 +88,7 @@ class ControlPlane:
             *(f"--requestheader-client-ca-file={self._authority.certificate}",),
             *("--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User"),
             *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
-            # An endpoint must not be a loopback address, and no program needs one.
+            # An endpoint cannot be a loopback address, and no program uses the endpoint.
             *("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none"),
         )
         self._until("kube-apiserver is ready", lambda: self.client.get("/readyz").status_code == httpx.codes.OK)

@@ -1,8 +1,8 @@
-"""Record the examples of the API description: play simulated matches on a real service and store what it answers.
+"""Record the examples of the API description: play simulated matches on a real service and store its answers.
 
-Run it after a change of what the API returns, and review the difference: `python -m scripts.record_examples`. It takes
+Run it after a change of answers of the API, and review the difference: `python -m scripts.record_examples`. It takes
 one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500, 503
-and RULING_TOO_LATE are not provoked: their text is that of the service.
+and RULING_TOO_LATE are not provoked, but built with the code of the service.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
 
 
 def record_streams(recorder: Recorder, server_id: str) -> None:
-    """Record events of the streams: one per stream, since the schema is that of one event."""
+    """Record one event per stream, because the schema describes a single event."""
     map_id = recorder.operations["getMap"]["parameters"]["mapId"]
     for name, parameters, query in (
         ("streamMapEvents", {"mapId": map_id}, ""),

@@ -227,7 +227,7 @@ class RecordedService:
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send one request: with the first key unless another is given, and with none if that is empty."""
+        """Send a request with the first key, or with the key given; with no key if that is empty."""
         content = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         used = getattr(self, "key", "") if key is None else key
         all_headers = {"Content-Type": "application/json", **(headers or {})}

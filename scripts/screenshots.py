@@ -31,7 +31,7 @@ SIZES: Final[Sequence[ViewportSize]] = (
 )
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"match": "match", "match-ended": "result"}
-"""The pages with pictures in the docs, and the names of the pictures. The one of the wall shows a whole match day."""
+"""The pages with pictures in the docs, and the names of the pictures. The wall is shown on a whole match day."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """How long the matches are played before the first screenshot."""

@@ -96,14 +96,15 @@ class CvarValue(msgspec.Struct, frozen=True):
     value: str
 
     def equals(self, expected: str) -> bool:
-        """True if the printed value is equivalent to the expected one: `1` is printed as `true`."""
+        """True if the printed value is equivalent to the expected value, which may be `1` where `true` is printed."""
         ours, theirs = _as_number(expected), _as_number(self.value)
         if ours is None or theirs is None:
             return self.value == expected.strip()
         return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# The address must not contain a quote: a bot has none, and its name `a 'b` must not be read as an address and a name.
+# The address must not contain a quote. Otherwise a bot with the name `a 'b`, which has no address, would be read as one
+# with an address and the name `b`.
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"

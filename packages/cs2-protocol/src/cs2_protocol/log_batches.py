@@ -213,7 +213,7 @@ class LogCursor(msgspec.Struct):
         return (begin > self.end or self._is_other_map(post.game_map)) and not self._is_late(post)
 
     def begins_load(self, post: LogPost) -> bool:
-        """True if the post is the start of another load or process than the current one."""
+        """True if the post begins a load or process other than the current one."""
         if post.begin != 0 or not post.body:
             return False
         if self._is_other_process(post):

@@ -59,7 +59,7 @@ class HeldPosts(msgspec.Struct):
 
 
 def read_in_order(posts: Iterable[LogPost]) -> Iterator[NewLines]:
-    """Yield what is new in each post of one server; posts that arrived out of order are sorted."""
+    """Yield the new lines of each post of one server; posts that arrived out of order are sorted."""
     cursor, held = LogCursor(), HeldPosts()
     for post in posts:
         held.posts.append(post)
@@ -73,7 +73,7 @@ def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterat
 
 
 def _is_before(post: LogPost, load: LogPost) -> bool:
-    """True if a post was, or may have been, sent before another load. After that load began, it would be dropped."""
+    """True if a post was sent before this load, or if that is unknown. It is read first; later it would be dropped."""
     return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
 
 

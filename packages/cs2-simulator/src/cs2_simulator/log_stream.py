@@ -26,7 +26,7 @@ FIRST_TICK = 71
 """Number of the tick in which a map's log begins. Twelve real map loads had 69 to 72."""
 
 BATCH_LINES = 256
-"""Number of lines at which completed ticks become a batch. They also do when a listener is ready for a request."""
+"""Number of lines at which completed ticks become a batch. A listener that is ready for a request also ends a batch."""
 
 ACKNOWLEDGED = 200
 REWIND = 205

@@ -53,7 +53,7 @@ def exit_code(ended: int, *, is_requested: bool) -> int:
 
 
 class GameProcess:
-    """The game and what is known about it."""
+    """The process of the game, and its state."""
 
     def __init__(self, options: Options, address: tuple[str, int], password: str, timing: Timing) -> None:
         self._options, self._address, self._password, self._timing = options, address, password, timing

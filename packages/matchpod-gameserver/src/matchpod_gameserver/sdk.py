@@ -27,7 +27,7 @@ class SdkServer(NamedTuple):
 
 
 def parse_gameserver(body: bytes) -> SdkServer:
-    """Read the answer to GET /gameserver; raise OSError if it is not usable, or not yet."""
+    """Read the answer to GET /gameserver; raise OSError if it is invalid, or lacks the ports."""
     try:
         answer = json.loads(body)
         status = answer.get("status") or {}

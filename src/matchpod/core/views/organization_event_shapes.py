@@ -1,7 +1,7 @@
-"""Define the API shapes of the events in the stream of an organization: a closed set, named by `type`.
+"""Define the API shapes of the events in an organization's stream: a closed set, distinguished by `type`.
 
-All maps of the match are in the events of a map that begins or ends, not in every change of the score: these are most
-of the events, and none of the other maps has changed since.
+Events of a map that begins or ends contain all maps of the match. Changes of the score do not, because they are most of
+the events, and the other maps have not changed.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_live"):
     map_name: MapName
     team1_side: Team1Side
     sides_by: SidesDecidedBy = None
-    """Items of earlier versions do not have it."""
+    """Missing in items of earlier versions."""
     score: Annotated[
         Score | None, Meta(description="Above 0:0 if the log started in the middle of the map; null in a deathmatch.")
     ]

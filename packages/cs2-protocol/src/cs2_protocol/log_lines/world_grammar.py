@@ -1,4 +1,4 @@
-"""Parse log lines that are not about a player, by a table from the first word to the possible forms.
+"""Parse log lines that are not about a player, with a table of the possible forms by first word.
 
 Lines that begin with a quote but name no player (console variables, the statistics block, console chat) are parsed by
 `read_quoted`, after every reading as a player's line has failed.

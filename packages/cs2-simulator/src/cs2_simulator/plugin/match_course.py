@@ -37,7 +37,8 @@ SERIES_END_AFTER_MS = 2000
 
 MIN_RESTART_DELAY_S = 15
 BROADCAST_FLUSH_S = 10
-"""Minimum `mp_match_restart_delay`, for the recording; a delayed broadcast adds `tv_delay` and BROADCAST_FLUSH_S."""
+"""`mp_match_restart_delay` is at least MIN_RESTART_DELAY_S, so that the recording is completed. A delayed broadcast
+adds `tv_delay` and BROADCAST_FLUSH_S."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000

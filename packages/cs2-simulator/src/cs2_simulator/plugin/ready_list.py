@@ -20,7 +20,7 @@ class ReadyList:
 
     @property
     def is_everyone_ready(self) -> bool:
-        """True if no player is unready; also true if there are no players."""
+        """True if all players are ready, or if there are no players."""
         return all(self._is_ready.values())
 
     def set_ready(self, player: Player, *, is_ready: bool) -> None:

@@ -10,7 +10,7 @@ from operator import attrgetter
 import msgspec
 
 _MISSES = (2, 5, 3, 6, 1, 4)
-"""Missed shots before each hit, in turn. They have no log line, so they are not simulated one by one."""
+"""Numbers of missed shots before each hit, used in turn. Misses are not simulated, since they have no log line."""
 
 
 class Tally(msgspec.Struct, kw_only=True):

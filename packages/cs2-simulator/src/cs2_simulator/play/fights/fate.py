@@ -24,7 +24,7 @@ _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 
 _FIRST_DECISIVE_OVERTIME = 1
-"""Index of the first overtime that must not end level: the second one."""
+"""Index of the first overtime that must have a winner, which is the second overtime."""
 
 
 def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:

@@ -1,4 +1,4 @@
-"""Stories in which players leave the server or their side during a match: all for good, or one who comes back."""
+"""Stories in which players leave the server or their side during a match, for good or for some time."""
 
 from __future__ import annotations
 
