@@ -40,7 +40,7 @@ class Interpreter(msgspec.Struct):
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
     economy: EconomyReader = msgspec.field(default_factory=EconomyReader)
     users: dict[PlayerId, int] = {}
-    """The user id with which each player entered. A rejoining player gets a new id; the old connection may end later."""
+    """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
     """Players and bots who have disconnected. The server may still print lines about them; these prove no presence."""
 
