@@ -76,10 +76,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if await _is_configured(lease, deps, line):
         await _finish(lease, deps, line)  # an earlier attempt was interrupted, and the match may have begun since
         return
-    was_loaded = False
-    if match_commands.uses_plugin_match(settings):
-        # Without the plugin, players may have come since an earlier attempt was about to pass the match to it.
-        was_loaded = await _end_plugin_match(line) or await _has_entry(lease, deps, EntryKind.CONFIGURED)
+    was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(lease, deps, line)
     if uploads := demo_commands(lease, deps, settings):
         await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
@@ -142,11 +139,12 @@ async def _clear_other_match(line: ConsoleLine) -> None:
     await wait_for_answer(line)
 
 
-async def _end_plugin_match(line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin; False if there is none."""
+async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
+    """End a match that an earlier attempt loaded into the plugin; False if nothing can have been played."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
-        return False
+        # If an earlier attempt stopped just before that, players may have come and played without the plugin.
+        return await _has_entry(lease, deps, EntryKind.CONFIGURED)
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
         await line.run(console_commands.end_match_command())
     return True
@@ -364,8 +362,8 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
 async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
     """True if the server has got the match, so that a game may be ours.
 
-    The plugin gets it after the mark, and has certainly got it if it has reported something: with the match it gets the
-    address for its reports. Without it, whoever comes plays by the rules of the server.
+    The plugin gets the match after the mark, together with the address for its reports. So a report proves that the
+    plugin has the match. Without the plugin, players who come play by the rules of the server.
     """
     if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
         return False
