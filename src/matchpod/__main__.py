@@ -1,6 +1,6 @@
 """Run the `matchpod` command.
 
-`simulate` does not import the rest, because many simulated servers start at once.
+`simulate` does not import the other commands, because many simulated servers start at the same time.
 """
 
 from __future__ import annotations

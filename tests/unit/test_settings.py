@@ -505,12 +505,12 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
         (
             TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}"]\nworking_dir = "/"',
             "working_dir",
-            "has no effect with install_dir; every server has its",
+            "has no effect with install_dir, because every server has a folder of its own",
         ),
         (
             TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}", "{cfg}"]\ncfg_dir = "/cfg"',
             "cfg_dir",
-            "has no effect with install_dir; every server has its own.",
+            "has no effect with install_dir, because every server has a folder of its own.",
         ),
         (
             TWO_PORTS + FOLDERS + 'command = ["{game}", "{port}"]\naddons = ["../x"]',

@@ -1,4 +1,4 @@
-"""The command line: one function per command.
+"""Define the command line, with one function per command.
 
 Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` has a third.
 Results go to standard output, everything else to standard error, so that output can be piped.
@@ -33,9 +33,9 @@ COMMANDS: Final = {
     "replay": "replaying:replay",
     "receive-demos": "receiving:receive_demos",
 }
-"""The module and function, or group of commands, of each command."""
+"""The module of each command, and its function or command group."""
 _HIDDEN: Final = frozenset({"receive-demos"})
-"""Commands that are not for people."""
+"""Commands that the help does not list, because only the service runs them."""
 
 
 class Commands(typer.Typer):
@@ -51,7 +51,7 @@ class Commands(typer.Typer):
 
 
 def create_app(name: str | None = None) -> Commands:
-    """Return the commands. If `name` is one of them, only this one is imported, so that it starts quickly."""
+    """Return the commands. If `name` is a command, only its module is imported, so that it starts quickly."""
     app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(matchpod)
     for command in [name] if name in COMMANDS else COMMANDS:

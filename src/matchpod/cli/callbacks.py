@@ -1,4 +1,4 @@
-"""List callbacks with their delivery attempts, and send one again: `matchpod callbacks`."""
+"""List callbacks with their delivery attempts, and send callbacks again: `matchpod callbacks`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
 
 MAX_LISTED: Final = 10_000
-"""Largest `--limit`: each listed callback costs one more query."""
+"""Maximum `--limit`, because each listed callback needs another query."""
 
 app = command_group("Callbacks and their delivery attempts.")
 
@@ -76,7 +76,7 @@ def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", 
 
 
 async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
-    """Return the callbacks; None if there is no such organization."""
+    """Return the callbacks; None if there is no organization named `org`."""
     names = {organization.id: organization.name for organization in await organizations.list(db)}
     org_id = next((key for key, name in names.items() if name == org), None)
     if org is not None and org_id is None:

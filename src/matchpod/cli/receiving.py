@@ -1,4 +1,4 @@
-"""Receive the demos that game servers upload: the process that `matchpod serve` starts for it."""
+"""Receive demo uploads of game servers, in the process that `matchpod serve` starts for them."""
 
 from __future__ import annotations
 

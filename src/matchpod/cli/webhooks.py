@@ -1,4 +1,4 @@
-"""Create, change and try webhooks, and send again what they sent: `matchpod webhooks`."""
+"""Create, change and test webhooks, and list and repeat their deliveries: `matchpod webhooks`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from matchpod.service.webhooks.views import DeliveryItem, WebhookView, webhook_v
 from matchpod.storage import organizations, webhook_deliveries, webhooks
 
 MAX_LISTED: Final = 1_000
-"""Largest `--limit`: one page."""
+"""Maximum `--limit`, which is the maximum size of a page."""
 
 app = command_group("Webhooks, which send the events of an organization's matches as they happen.")
 
@@ -42,21 +42,23 @@ class OwnedWebhook(WebhookView, frozen=True, kw_only=True, rename="camel"):
 
 
 _WEBHOOKS: Final[Columns[OwnedWebhook]] = {
-    "id": lambda one: one.id,
-    "organization": lambda one: one.organization,
-    "state": lambda one: "on" if one.enabled else f"off ({one.disabled_reason})",
-    "format": lambda one: one.format.value,
-    "events": lambda one: " ".join(one.events),
-    "url": lambda one: one.url,
+    "id": lambda webhook: webhook.id,
+    "organization": lambda webhook: webhook.organization,
+    "state": lambda webhook: "on" if webhook.enabled else f"off ({webhook.disabled_reason})",
+    "format": lambda webhook: webhook.format.value,
+    "events": lambda webhook: " ".join(webhook.events),
+    "url": lambda webhook: webhook.url,
 }
 _DELIVERIES: Final[Columns[DeliveryItem]] = {
-    "id": lambda one: one.id,
-    "event": lambda one: one.event_type,
-    "state": lambda one: one.state.value,
-    "created": lambda one: short_time(one.created_at),
-    "server": lambda one: one.server_id,
-    "attempts": lambda one: str(one.attempt_count),
-    "last answer": lambda one: one.last_error or (None if one.last_status is None else str(one.last_status)),
+    "id": lambda delivery: delivery.id,
+    "event": lambda delivery: delivery.event_type,
+    "state": lambda delivery: delivery.state.value,
+    "created": lambda delivery: short_time(delivery.created_at),
+    "server": lambda delivery: delivery.server_id,
+    "attempts": lambda delivery: str(delivery.attempt_count),
+    "last answer": lambda delivery: (
+        delivery.last_error or (None if delivery.last_status is None else str(delivery.last_status))
+    ),
 }
 
 
@@ -69,7 +71,7 @@ def list_webhooks(
     """List webhooks."""
 
     async def work(resources: Resources) -> list[OwnedWebhook]:
-        names = {one.id: one.name for one in await organizations.list(resources.db)}
+        names = {organization.id: organization.name for organization in await organizations.list(resources.db)}
         org_id = None if org is None else await _organization(resources, org)
         now_ms = resources.clock.now_ms()
         return [
@@ -220,12 +222,14 @@ def _management(resources: Resources) -> Webhooks:
 
 
 def _principal(org_id: str) -> Principal:
-    """The operator, who may do everything in an organization."""
+    """Return a principal with all rights in an organization, for the operator."""
     return Principal(org_id=org_id, key_id=COMMAND_LINE, role=Role.OWNER, scopes=frozenset(Scope))
 
 
 async def _organization(resources: Resources, name: str) -> str:
-    found = next((one.id for one in await organizations.list(resources.db) if one.name == name), None)
+    found = next(
+        (organization.id for organization in await organizations.list(resources.db) if organization.name == name), None
+    )
     if found is None:
         fail(f"There is no organization {printable(name)}.", code=2)
     return found

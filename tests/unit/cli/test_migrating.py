@@ -66,7 +66,7 @@ def test_missing_migrations_are_listed_and_then_applied(older: CommandRunner) ->
 def test_original_is_recorded_as_gone_for_a_copy_only(runner: CommandRunner) -> None:
     assert runner.output(create_app("migrate"), "migrate") == UP_TO_DATE
     printed = runner.output(create_app("migrate"), "migrate", "--restored")
-    assert printed == f"{UP_TO_DATE}\nIt is not a copy: nothing was recorded."
+    assert printed == f"{UP_TO_DATE}\nIt is not a copy; nothing was recorded."
     change(runner.data_dir, "INSERT INTO installation (name, value) VALUES ('place', 'backup of yesterday')")
     printed = runner.output(create_app("migrate"), "migrate", "--restored")
     assert printed == f"{UP_TO_DATE}\nIts matches are driven from here from now on."
