@@ -87,10 +87,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
         raise SlotInUseError("another match began to use the server while its map was loaded")
     if was_loaded or url not in listeners:
-        # The entries so far are from a server that was replaced, or from an earlier attempt.
-        log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
-        await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
-        await _mark(lease, deps, EntryKind.CONFIGURING)
+        await _begin_log(lease, deps)
         if url not in listeners:
             await add_log_address(line, url)
         await _remove_others(line, listeners, url)
@@ -115,6 +112,13 @@ def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str
         return ()
     token = deps.tokens_of(lease.row).report
     return console_commands.demo_upload_commands(url, header_name=TOKEN_HEADER, header_value=token)
+
+
+async def _begin_log(lease: Lease, deps: Deps) -> None:
+    """Ignore the entries so far: they are from a server that was replaced, or from an earlier attempt."""
+    log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
+    await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
+    await _mark(lease, deps, EntryKind.CONFIGURING)
 
 
 def _pauses() -> Iterator[float]:

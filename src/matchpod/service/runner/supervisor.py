@@ -45,7 +45,7 @@ PATIENCE_MS: Final = 1_500
 """How long a due match is left to processes that drive fewer matches; three polls."""
 
 RETRY_S: Final = 1.0
-"""Additional pause before a loop runs again after a failure. Heartbeats have no such pause, as they must not be late."""
+"""Additional pause before a loop runs again after a failure. Heartbeats do not wait, as they must not be late."""
 
 UNUSED_MS: Final = 10_000
 """Time after which a lease without a task is released. A new lease may not have its task yet."""
