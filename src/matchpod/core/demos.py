@@ -16,7 +16,7 @@ UPLOAD_LIMIT_MS: Final = 180_000
 """Time limit for one upload. The plugin gives up after 100 s; the rest is a margin for a busy machine."""
 
 PATIENCE_MS: Final = 60_000
-"""How long an upload waits for an unavailable database. A failover takes less."""
+"""How long an upload waits for an unavailable database, longer than a failover takes."""
 
 STALE_MS: Final = PATIENCE_MS + 30_000
 """Timeout of an upload that its process no longer reports: the process was killed, or could not reach the database for
@@ -93,7 +93,7 @@ class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_of_map(states: Sequence[DemoState]) -> DemoState:
-    """Return the demo state of a map from the states of its demos. Expected demos take precedence over available."""
+    """Return the demo state of a map from the states of its demos. Demos that are still expected take precedence."""
     order = (DemoState.UPLOADING, DemoState.RECORDING, DemoState.AVAILABLE)
     return next((state for state in order if state in states), DemoState.MISSING)
 

@@ -37,7 +37,7 @@ class MapLoading(Event, frozen=True):
 
 
 class ServerRestarted(Event, frozen=True):
-    """The server process was replaced; log lines that the old one had not sent are lost."""
+    """The server process was replaced. Log lines that the old process had not sent are lost."""
 
 
 class LogGap(Event, frozen=True):
@@ -67,7 +67,7 @@ class PlayerJoinedSide(NamedEvent, frozen=True):
 
 
 class PlayerDisconnected(NamedEvent, frozen=True):
-    """A client disconnected. `is_map_change`: the logged reason is that of a map change, or of a quit to the menu."""
+    """A client disconnected. `is_map_change`: the reason is logged for map changes, and also for a quit to the menu."""
 
     reason: str
     is_map_change: bool
@@ -98,7 +98,7 @@ class ServerSaid(Event, frozen=True):
 
 
 class CommandLogged(Event, frozen=True):
-    """The server logged a command that was sent to its console. The text is hidden, its size in bytes is not."""
+    """The server logged a command that was sent to its console. The text is hidden, but its size in bytes is known."""
 
     size: int
 
@@ -156,7 +156,7 @@ class LineupGrown(Event, frozen=True):
 
 
 class LineupShrunk(Event, frozen=True):
-    """A player is no longer on the server, and the line that says so is lost."""
+    """A player is no longer on the server, and the line of their disconnect is lost."""
 
     player_id: PlayerId
 
@@ -337,9 +337,9 @@ class BombExploded(Event, frozen=True):
 
 
 class EconomyCounted(Event, frozen=True):
-    """Money and equipment in a round: at its start, spent so far, and the value carried out of the buy zone.
+    """Money at the start of a round, money spent so far, and the value of equipment carried out of the buy zone.
 
-    Each event replaces the previous one. `has_money_lines`: a player without an entry in `spent` spent nothing.
+    Each event replaces the previous event. If `has_money_lines`, players without an entry in `spent` spent nothing.
     """
 
     round_number: int
@@ -353,7 +353,7 @@ class EconomyCounted(Event, frozen=True):
 
 
 class GameCount(msgspec.Struct, frozen=True, gc=False):
-    """The game's own statistics of one player over the rounds played. Columns with wrong labels are left out."""
+    """The game's own statistics of one player over all played rounds. Columns with wrong labels are left out."""
 
     player_id: PlayerId
     money: int

@@ -63,10 +63,10 @@ class FairShares:
         return [host for host, held in self._of_host.items() if held >= min(self._per_host, left[host.org_id]) > 0]
 
     def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
-        """Return the positions of receivers that may hold a place now, at most `limit`, in the order of their turns.
+        """Return the positions of up to `limit` receivers that may hold a place now, in the order of their turns.
 
-        Organizations take turns, the one that holds the fewest places first. Within an organization the lowest rank is
-        first, then the host that holds the fewest places, then the first position.
+        Organizations take turns, and those with the fewest places are first. Within an organization, receivers are
+        ordered by rank, then by the number of places that they hold, then by position.
         """
         of_org, of_host = self._of_org.copy(), self._of_host.copy()
         order: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""The end of a match: it is finished, or canceled for a reason. Every match ends once."""
+"""Define the outcome of a match: it is finished, or canceled for a reason. Every match ends once."""
 
 from __future__ import annotations
 

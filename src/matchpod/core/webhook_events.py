@@ -75,7 +75,7 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
 
 
 def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
-    """True if the last of these failed attempts was scheduled for an event: not a test, and not sent on request."""
+    """True if the last of these failed attempts was a scheduled delivery of an event, not a test or sent on request."""
     is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
     return is_scheduled and event_type != TEST_EVENT
 

@@ -39,8 +39,8 @@ _ALREADY_LISTED: Final = "failed to add player"
 
 # The sentence in the answer, the verdict (LATER if another attempt may succeed), and the reason for people.
 _REFUSALS: Final = (
-    ("during halftime", ServerVerdict.LATER, "The plugin refuses this while the teams change sides."),
-    ("tactical timeout is active", ServerVerdict.LATER, "The plugin refuses this during a tactical timeout."),
+    ("during halftime", ServerVerdict.LATER, "The plugin rejects this while the teams change sides."),
+    ("tactical timeout is active", ServerVerdict.LATER, "The plugin rejects this during a tactical timeout."),
     ("after the game has ended", ServerVerdict.REFUSED, "The map is over."),
     ("match is already paused", ServerVerdict.REFUSED, "Play is paused already."),
     ("match is already started", ServerVerdict.REFUSED, "Play has started already."),

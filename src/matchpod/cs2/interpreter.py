@@ -40,7 +40,7 @@ class Interpreter(msgspec.Struct):
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
     economy: EconomyReader = msgspec.field(default_factory=EconomyReader)
     users: dict[PlayerId, int] = {}
-    """The user id with which each player entered. A player who rejoins gets a new id before the old connection ends."""
+    """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
     """Players and bots who have disconnected. The server may still print lines about them; these prove no presence."""
 
@@ -239,7 +239,7 @@ class Interpreter(msgspec.Struct):
             self._observe_side(at_ms, line.player, out, is_proof=True)
         is_counted = economy.is_play and flow.phase is MapPhase.LIVE and line.player.player_id not in flow.sides.guests
         is_new = is_counted and economy.leave_buyzone(line)
-        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
+        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one for all players, to save time
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, out: list[GameEvent]) -> None:

@@ -208,7 +208,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # To clinch, the plugin would need most of the maps that it knows. We end a series with given maps ourselves.
+        # The plugin does not know of given maps, so it would clinch at the wrong score. We end such a series ourselves.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
@@ -277,7 +277,7 @@ def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _default_cvars(settings: GameSettings) -> dict[str, str]:
-    """Return our default variables, without those that the caller has set."""
+    """Return our default variables, except variables that the caller has set."""
     preferred = {"bot_quota": "0", "mp_autokick": "0"}
     if settings.team1 is None:
         preferred |= _FIXED_TEAMS

@@ -20,7 +20,7 @@ CONFIRM_MS: Final = 60_000
 """Timeout for the server's confirmation of an action. Not scaled by `at_speed`: the plugin may reject for seconds."""
 
 MAX_ROUND_MS: Final = 600_000
-"""Timeout of a pause that takes effect after the current round."""
+"""Timeout of a pause that takes effect only after the current round."""
 
 MIN_SAID_BYTES: Final = 24
 """Minimum size of a text, padded with spaces. Its command is then longer than any console query, so that the size of a
@@ -31,7 +31,7 @@ MAX_ACTIONS: Final = 500
 
 
 class ActionType(StrEnum):
-    """What can be done to an open match."""
+    """The types of actions on an open match."""
 
     PAUSE = "pause"
     UNPAUSE = "unpause"
@@ -186,7 +186,7 @@ class ActionField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action does, what it needs, and what proves that it is done."""
+    """The rule of an action type: its effect, its requirements, and its condition for being done."""
 
     type: ActionType
     label: str

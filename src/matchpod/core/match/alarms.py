@@ -1,4 +1,4 @@
-"""Determine when a match acts by itself: which alarms are set, and when each is due. `match` says what they do."""
+"""Determine the alarms of a match: which alarms are set, and when each is due. `match` defines their effects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self._are_all_maps_over()
 
     def _awaits_start(self) -> bool:
-        """True if the players or an action must start play, and all players are there; without a roster, one player."""
+        """True if the players or an action must start play, and all players are there.
+
+        Without a roster, one player is enough.
+        """
         presence = self.presence
         if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
             return False

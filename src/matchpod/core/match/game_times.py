@@ -17,7 +17,7 @@ TOLERANCE_MS: Final = 500
 """How far computed times may lag behind the posts before the speed is measured again. The times of posts vary."""
 
 MAX_STRETCHES: Final = 2000
-"""Maximum number of stored stretches; a usual sandbox match has some hundred. Beyond it, the last one is replaced."""
+"""Maximum number of stored stretches. A usual sandbox match has some hundred. Beyond it, the last is replaced."""
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -103,7 +103,7 @@ class Match(MatchActions, kw_only=True):
         )
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
-        """Record when the match got its server, and whether it had to wait for one. Idempotent."""
+        """Record when the match got its server, and whether it had to wait for a server. Idempotent."""
         self.allocated_at_ms, self.was_pending = at_ms, was_pending
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
@@ -188,7 +188,7 @@ class Match(MatchActions, kw_only=True):
         return []
 
     def resume(self, now_ms: int) -> None:
-        """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
+        """Record that log lines and requests may have been lost, so that a start is soon requested again."""
         self.presence.mark_doubtful(now_ms)
         if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
             self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))

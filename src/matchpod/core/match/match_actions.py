@@ -39,9 +39,9 @@ from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import MAX_LISTED_PLAYERS
 
 AT_END: Final = "The match ended before this was done."
-NOT_CONFIRMED: Final = "The server did not confirm it in time."
+NOT_CONFIRMED: Final = "The server did not confirm the action in time."
 DECIDED: Final = "Play has decided the match already."
-REFUSED: Final = "The server refused it."
+REFUSED: Final = "The server rejected the action."
 FROM_NEXT_ROUND: Final = "Play pauses when this round has ended."
 LIFTED: Final = "The pause was lifted before play stopped."
 

@@ -36,14 +36,14 @@ MAX_NAMES = 1024
 
 
 class MapStatus(StrEnum):
-    """The status of a map. The values are those of the API."""
+    """The status of a map. The API uses the same values."""
 
     UPCOMING = "upcoming"
     """Not live yet: waiting for players, or not loaded."""
     LIVE = "live"
     """Live: events count toward score and statistics."""
     FINISHED = "finished"
-    """Over: with a final score, or with the last known one if its end was lost."""
+    """Over, with the final score, or with the last known score if its end was lost."""
     CANCELLED = "cancelled"
     """The match was canceled before the map ended."""
 
@@ -72,7 +72,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     team2_score: int = 0
     winner: Winner | None = None
     played_name: str | None = None
-    """The name on the server, which for a workshop map differs from the requested one; None until it is known."""
+    """The name on the server, which differs from the requested name for workshop maps; None until it is known."""
     team1_name: str | None = None
     """The name on the server when the map was last started."""
     team2_name: str | None = None
@@ -182,13 +182,13 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self._close(MapStatus.CANCELLED, self.last_event_at_ms)
 
     def end_without_result(self) -> None:
-        """End a map whose end was lost: it keeps the last known score, and its winner is unknown."""
+        """End a map whose end was lost. It keeps the last known score, and its winner is unknown."""
         end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
         self.ledger.apply(end)
         self._close(MapStatus.FINISHED, self.last_event_at_ms)
 
     def cut(self) -> None:
-        """End a live map that is not played on: it keeps its score and has no winner."""
+        """End a live map whose play does not continue. It keeps its score and has no winner."""
         at_ms, name = self.last_event_at_ms or 0, self.played_name or self.name
         self.apply(MapEnded(at_ms, name, self.team1_score, self.team2_score, is_winner_known=False))
 
@@ -270,7 +270,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.has_timeout = False
 
     def _set_team_names(self, team1_name: str | None, team2_name: str | None) -> None:
-        """Set both names if at least one is given. Names from different events are not combined: they may not match."""
+        """Set both names if at least one is given. Names from different events are never combined."""
         if team1_name or team2_name:
             self.team1_name, self.team2_name = team1_name, team2_name
 

@@ -122,12 +122,12 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.awaited if player not in self.ever_connected)
 
     def missing_of_created(self) -> tuple[PlayerId, ...]:
-        """Return the players listed at creation who never connected, without those whom an action removed."""
+        """Return the players listed at creation who never connected, except players whom an action removed."""
         listed = self.roster.players
         return tuple(who for who in self.roster.created if who in listed and who not in self.ever_connected)
 
     def joined_of_created(self) -> tuple[PlayerId, ...]:
-        """Return the players listed at creation who connected at least once, without those whom an action removed."""
+        """Return the players listed at creation who connected at least once, except players whom an action removed."""
         listed = self.roster.players
         return tuple(who for who in self.roster.created if who in listed and who in self.ever_connected)
 
@@ -173,7 +173,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if one is not in the game or there is no roster."""
+        """Return when the last awaited player entered; None if a player is missing, or if there is no roster."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
@@ -258,7 +258,7 @@ class Presence(msgspec.Struct, kw_only=True):
     def _join_side(self, event: PlayerJoinedSide, now_ms: int) -> None:
         connection = self.connected.get(event.player_id)
         if connection is None:
-            # Leaving a side is also logged for clients that have already disconnected; joining one is not.
+            # Leaving a side is also logged for clients that have already disconnected. Joining a side is not.
             if event.side is None:
                 return
             connection = PlayerConnection(UNKNOWN_USER_ID, event.name)
@@ -317,7 +317,10 @@ class Presence(msgspec.Struct, kw_only=True):
         self.is_map_over = False
 
     def _reconcile(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
-        """Apply the console's list: new players connect at once; after `load_ms` they enter and missing ones leave."""
+        """Apply the console's list. New players connect at once.
+
+        After `load_ms`, new players enter the game and players missing from the list leave.
+        """
         kicks = []
         for player_id, name in event.names.items():
             if self.is_unlisted(player_id):

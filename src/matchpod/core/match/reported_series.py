@@ -50,7 +50,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count given maps
 
     def extend_wait(self, now_ms: int) -> None:
-        """Restart the grace period: a round began, so the log is still being received."""
+        """Restart the grace period, because the beginning of a round shows that the log is still being received."""
         if self.over_since_ms is not None:
             self.over_since_ms = now_ms
 
@@ -88,7 +88,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return True
 
     def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
-        """Make the map that goes live the last one. If lines were lost and a map is live, keep its state in `cut`."""
+        """Make the map that goes live the last of `maps`. If lines were lost while a map was live, keep it in `cut`."""
         is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
         self.live_number, self.cut = None, maps[-1] if is_doubtful else None
         if is_doubtful:
@@ -97,7 +97,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
             maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""
+        """Apply the reported number of the last map, which may be a later map instead of a restart of the same map."""
         if self.cut is not None and maps[-1].number < number <= self.rules.map_count:
             last, maps[-1], self.cut = maps[-1], self.cut, None
             self.end_maps_before(number, settings, maps)

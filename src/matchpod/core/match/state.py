@@ -86,9 +86,9 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """Maps won by each team, including the maps it was given.
+        """Maps won by each team, including maps that it was given.
 
-        If the winner of a map of a finished match is unknown, the score reported by the plugin, if there is one.
+        If a finished match has a map with an unknown winner, this is the score that the plugin reported, if any.
         """
         uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
         return (self.reported.score if uses_report else None) or self.reported.rules.score(winners_of(self.maps))

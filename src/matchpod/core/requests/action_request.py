@@ -42,7 +42,7 @@ TEXT: Final = RequestField(
     meaning='`say`: without " ; \\ % $ { } ` // and without control, format and line-separator characters.',
 )
 STEAM_ID: Final = RequestField(
-    name="steamId", label="Player", rule=_STEAM_ID, meaning="`kick`, `addPlayer`, `removePlayer`: whom."
+    name="steamId", label="Player", rule=_STEAM_ID, meaning="`kick`, `addPlayer`, `removePlayer`: the person."
 )
 AS: Final = RequestField(
     name="as",
@@ -58,7 +58,7 @@ SECONDS: Final = RequestField(
     name="seconds",
     label="Seconds",
     rule=rules.integer(MIN_EXTENSION_S, MAX_EXTENSION_S),
-    meaning="`extendJoin`: how much longer.",
+    meaning="`extendJoin`: the seconds to add.",
 )
 WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Team), meaning="`forfeit`: who wins.")
 BY: Final = replace(

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Faults:
-    """All faults of one request, in the order they were found; beyond MAX_FAULTS they are only counted."""
+    """All faults of one request, in the order in which they were found. Faults beyond MAX_FAULTS are only counted."""
 
     def __init__(self) -> None:
         self._listed: list[Fault] = []

@@ -1,8 +1,8 @@
 """Read the parameters of a query string and report all faults at once.
 
 A read method returns None for a parameter that is absent or invalid; faults are collected, and `check` raises them.
-A repeated parameter is a fault because it is ambiguous, unless it is `repeatable`; an empty one because it is probably
-a bug in the client.
+A repeated parameter is a fault, because it is ambiguous, unless it is `repeatable`. An empty parameter is a fault,
+because it is probably a bug in the client.
 """
 
 from __future__ import annotations

@@ -183,8 +183,8 @@ ON_NO_SHOW: Final = RequestField(
     name="onNoShow",
     label="If players do not come",
     rule=rules.choice(OnNoShow),
-    meaning="If the time to join ends and listed players are missing: `cancel`, or `forfeit`, with which a team that "
-    "is complete wins if the other is not; that needs listed players in both teams. Default: cancel.",
+    meaning="What happens if listed players are missing when the time to join ends: `cancel`, or `forfeit`, with which "
+    "a complete team wins against an incomplete team. That needs listed players in both teams. Default: cancel.",
     match_types=SERIES_TYPES,
 )
 AUTO_START: Final = RequestField(
@@ -192,7 +192,7 @@ AUTO_START: Final = RequestField(
     label="Start of play",
     rule=rules.boolean(),
     meaning="Whether play starts when all listed players have joined. If false, the players start each map by being "
-    "ready, which needs listed players in both teams, or an action does. Default: true.",
+    "ready, which needs listed players in both teams, or an action starts it. Default: true.",
     match_types=SERIES_TYPES,
 )
 RECORD_DEMO: Final = RequestField(

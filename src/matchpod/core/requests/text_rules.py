@@ -101,7 +101,7 @@ def has_visible(text: str) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to this one, ignoring case; None if none is close."""
+    """Return the known name that is closest to `name`, ignoring case; None if no name is close."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
     # Cheap filters first, because a full comparison of a name with 500 others takes 20 ms. Names whose lengths differ

@@ -60,21 +60,21 @@ EVENTS: Final = RequestField(
     name="events",
     label="Events",
     rule=_events(),
-    meaning="The types of events that are sent; `*` for all, also those that later versions add.",
+    meaning="The types of events that are sent; `*` for all types, including types that later versions add.",
     is_required=True,
 )
 FORMAT: Final = RequestField(
     name="format",
     label="Format",
     rule=rules.choice(WebhookFormat),
-    meaning="`json` (default), or `discord`: messages for a channel of Discord, at most one a minute. It never sends "
+    meaning="`json` (default), or `discord`: messages for a Discord channel, at most one per minute, and never for "
     "`anticheat.detected`.",
 )
 ENABLED: Final = RequestField(
     name="enabled",
     rule=rules.boolean(),
-    meaning="`false` switches the webhook off: what waits is given up, and later events are not kept for it. `true` "
-    "switches it on for the events from then on.",
+    meaning="`false` disables the webhook: waiting deliveries are given up, and later events are not stored for it. "
+    "`true` enables it for events from then on.",
 )
 CREATE: Final[tuple[AnyField, ...]] = (URL, EVENTS, FORMAT)
 CHANGE: Final[tuple[AnyField, ...]] = (

@@ -1,6 +1,6 @@
-"""The result of a check of a region: one report per game server, with one finding per question.
+"""Define the result of a region check: one report per game server, with one finding per check.
 
-A finding is fine, or says what is wrong and what to do.
+A finding is OK, or describes a problem and what to do about it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CheckState(StrEnum):
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one question about a server."""
+    """The result of one check of a server."""
 
     item: Annotated[CheckItem, Meta(description="What was checked.")]
     verdict: Annotated[

@@ -28,7 +28,7 @@ def share_of(due: int, own: int, others: Sequence[ReplicaLoad]) -> int:
     """
 
     def needed(count: int) -> int:
-        """Return how many matches must be due so that the process gets `count`: others reach its level before that."""
+        """Return how many matches must be due so that the process gets `count`, after others have reached its level."""
         return count + sum(other.added_up_to(own + count - 1) for other in others)
 
     return bisect_right(range(1, due + 1), due, key=needed)

@@ -33,7 +33,7 @@ class Play(Protocol):
     died_at_ms: dict[PlayerId, int]
 
     def record(self) -> RoundRecord:
-        """Return the open round, or open one."""
+        """Return the open round, or open a new round."""
         ...
 
     def count_fall(self) -> None:

@@ -1,6 +1,7 @@
-"""Compare our statistics with those the game prints. Differences are reported, never corrected.
+"""Compare our statistics with the statistics that the game prints. Differences are reported, never corrected.
 
-Our counts take precedence: they include the last round, which the game's block lacks, and handle restored rounds.
+Our counts take precedence, because they include the last round, which the game's block lacks, and handle restored
+rounds.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     max_kills: int = MIN_KILLS
     """Maximum number of kills and deaths that are kept individually."""
     kills: int = 0
-    """Number of kills and deaths, including those that are not kept."""
+    """Number of all kills and deaths, whether they are kept or not."""
     rows: int = 0
     """Number of rows of all closed rounds, including rows that are not kept."""
     is_flooded: bool = False
@@ -103,7 +103,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         """Return the totals of all players including the open round, most kills first."""
         rounds = finished = self.rounds
         if self.open_round is not None:
-            # Compute totals on a copy: reading must not change the stored round.
+            # Compute totals on a copy, because reading must not change the stored round.
             players = {player_id: msgspec.structs.replace(row) for player_id, row in self.open_round.players.items()}
             provisional = msgspec.structs.replace(self.open_round, players=players)
             compute_totals(provisional)

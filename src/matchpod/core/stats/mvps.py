@@ -1,4 +1,4 @@
-"""Determine how often each player was the most valuable player (MVP) of a round, as far as that is known.
+"""Determine how often each player was the most valuable player (MVP) of a round, as far as it is known.
 
 The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, who is on the
 team that won it (in all 14 reported rounds of a real match). So a total stays right as long as the player has lost
@@ -39,7 +39,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
     is_whole: bool = True
     """False once log lines were lost. Totals without a report are unknown then."""
     stale: dict[PlayerId, int] = {}
-    """The newest totals before log lines were lost, which are no longer proved."""
+    """The newest totals before log lines were lost. They may be outdated."""
 
     def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
         """Store a total that the plugin reported at the end of this round."""

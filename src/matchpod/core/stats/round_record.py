@@ -277,7 +277,10 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
                 self.counts(fall.helper).assists -= 1
 
     def alive(self, team: Team) -> set[PlayerId]:
-        """Return the players of a line-up who were alive and present at the decision; before it, who are now."""
+        """Return the players of a line-up who were alive and present at the decision.
+
+        Before the decision, return the players who are alive and present now.
+        """
         fallen = {fall.victim for fall in self.falls[: self.falls_when_decided]}
         return set(self.team1 if team is Team.TEAM1 else self.team2) - fallen
 

@@ -84,7 +84,7 @@ def _completed_struct(value: object, node: inspect.StructType, stand_ins: Mappin
         except UnreadableError:
             if field.name in stand_ins:
                 completed[name] = stand_ins[field.name]
-            elif field.required:  # else it has a default
+            elif field.required:  # other fields have defaults
                 completed[name] = _stand_in(field.type)
     return completed
 

@@ -101,7 +101,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
     """Listed players who are not on the server."""
     left_ms: tuple[int, ...] = ()
-    """When the missing players left, as far as it is known."""
+    """When the missing players left, for the players of whom it is known."""
     is_loading: bool = False
     """True if all listed players are on the server, but one has not entered."""
     join_until_ms: int | None = None

@@ -25,7 +25,7 @@ SimulatedIfSo = Annotated[
 
 
 class Gotv(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How people watch a match."""
+    """Where people can watch a match."""
 
     port: Annotated[
         int | None, Meta(description="The port of GOTV, at the `ip` of the server; null if it is not known.")

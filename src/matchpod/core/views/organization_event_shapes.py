@@ -171,7 +171,7 @@ class MatchRuledEvent(MatchEventBase, frozen=True, kw_only=True, tag="ruling"):
 
 
 class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):
-    """The first event if no position was given, or one above all: its `id` is the newest one, and later ones follow."""
+    """The first event if no position was given, or a position above all ids. Its `id` is the newest `id`."""
 
 
 class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="gap"):

@@ -33,7 +33,7 @@ class PublicPhase(StrEnum):
     PAUSED = "paused"
     """A map is being played, and paused."""
     BETWEEN_MAPS = "between_maps"
-    """A map has ended, and the next one is loading or waiting for its players."""
+    """A map has ended, and the next map is loading or waiting for its players."""
     ENDED = "ended"
     """It is finished or canceled."""
 

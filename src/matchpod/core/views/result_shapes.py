@@ -255,7 +255,7 @@ class SeriesScore(msgspec.Struct, frozen=True, gc=False):
 
 
 class MapState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How one map of a match stands."""
+    """The state of one map of a match."""
 
     name: MapName
     number: MapNumber

@@ -125,7 +125,7 @@ class PlayerConnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="play
 
 
 class PlayerDisconnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="player_disconnected"):
-    """A player left the server; the reason is the one logged by the server, or empty."""
+    """A player left the server. The reason is from the server's log, or empty."""
 
     player: Actor
     reason: Annotated[str, Meta(description="The reason given by the server, or empty.")]

@@ -234,6 +234,9 @@ class Book:
         self._is_free_for_all = is_free_for_all
         self._has_respawns = has_respawns
         self._round = None
+        self._no_round = _Round(
+            0, ((), ()), is_free_for_all=False, has_respawns=True
+        )  # it knows the last map's players
         self._earlier, self._decided, self._totals = {}, set(), {}
         self.undone_damage.clear()
 
