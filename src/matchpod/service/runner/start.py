@@ -249,7 +249,7 @@ async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
 async def _start_server(
     lease: Lease, deps: Deps, region: Region, *, is_repeated: bool, is_over: bool
 ) -> GameServer | None:
-    """Allocate a server, and configure it unless the match `is_over`; None if none is free."""
+    """Allocate a server, and configure it unless the match `is_over`; None if no server is free."""
     server = await _allocate(lease, deps, region, is_repeated=is_repeated)
     if server is None or is_over:
         return server

@@ -91,7 +91,7 @@ class Supervisor:
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: dict[tuple[str, int], int] = {}
-        """Leases without a task, with the time since when they have none."""
+        """Leases without a task, with the time when this was first noticed."""
         self._woken = asyncio.Event()
         self._fleet_changed = asyncio.Event()
         self._faulty: set[str] = set()
