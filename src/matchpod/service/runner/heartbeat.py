@@ -115,7 +115,7 @@ class Heartbeat:
         return True
 
     async def announce_stop(self) -> None:
-        """Announce that this process no longer acquires matches, so that others acquire the matches that it releases."""
+        """Announce that this process no longer acquires matches, so that others acquire those that it releases."""
         self._max_matches = 0
         if self._db.is_postgres:
             await heartbeats.beat(self._db, self._owner, max_matches=0)
