@@ -50,7 +50,7 @@ class ServerLists:
             signal.signal(signal.SIGHUP, before)
 
     def read_again(self) -> None:
-        """Replace the lists. If the settings are invalid, log their faults and keep the lists."""
+        """Reload the settings and replace the lists. If the settings are invalid, log the faults and keep the lists."""
         try:
             found = self._load()
             faults: Sequence[str] = unreachable_log_urls(found, self._base)

@@ -51,7 +51,7 @@ def list_callbacks(
         str | None, typer.Option("--org", metavar="NAME", help="Only callbacks of this organization.")
     ] = None,
     state: Annotated[CallbackState | None, typer.Option("--state", help="Only callbacks in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of callbacks.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List callbacks and their attempts, newest first."""

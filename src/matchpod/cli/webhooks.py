@@ -166,7 +166,7 @@ def test(webhook_id: WebhookId) -> None:
 def deliveries(
     webhook_id: WebhookId,
     state: Annotated[CallbackState | None, typer.Option("--state", help="Only deliveries in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of deliveries.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List the deliveries of a webhook, newest first."""
