@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Entry point of `matchpod` and of `python -m matchpod`, with the arguments of the process unless given."""
+    """Run a command, with the arguments of the process by default; the entry point of `matchpod`."""
     if args is None:
         args = sys.argv[1:]
     if args[:1] == ["simulate"]:

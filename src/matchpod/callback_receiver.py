@@ -146,7 +146,7 @@ class CallbackReceiver:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the `callbackUrl` for a socket bound to this address, as reachable from this machine."""
+    """Return the `callbackUrl` for programs on this machine, for a socket that is bound to this address."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

@@ -146,7 +146,7 @@ def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
         case LoadingMap():
             found.is_map_over = False
         case WorldTriggered(trigger="Match_Reloaded") if found.is_map_over:
-            found.modes.pop()  # a backup was restored: the map will end again
+            found.modes.pop()  # a backup was restored, so the map will end again
             found.is_map_over = False
         case _:
             pass
@@ -159,7 +159,7 @@ def replay(
     series_format: SeriesFormat | None = None,
     progress: Progress | None = None,
 ) -> MatchReader:
-    """Read the match in these files to its end."""
+    """Read the whole match in these files."""
     found = survey(recordings, progress)
     kind = match_type or _match_type(found.modes)
     formats = [series_format] if series_format else _formats(kind, len(found.modes))

@@ -390,7 +390,7 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 def _compose_agones_fleet(
     code: str, fleet: AgonesFleetSettings, consoles: Consoles, owner: str, *, metrics: Metrics, trials: Trials
 ) -> Fleet:
-    # Imported here: the HTTP client is slow to import, and most installations have no cluster.
+    # Imported here, because the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
     from matchpod.adapters.fleets.agones_options import (
         FLEET_LABEL,

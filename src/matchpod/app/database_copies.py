@@ -70,7 +70,7 @@ async def find_copy(resources: Resources) -> str | None:
 
 
 async def settle(resources: Resources) -> None:
-    """Record that the original of this database is here."""
+    """Record the current place of this database, which is the original from now on."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)

@@ -26,7 +26,7 @@ def open_demo_storage(settings: Settings) -> DemoStorage:
     folder, parts = demo_folder(settings), urlsplit(settings.demo_storage_url)
     if folder is not None:
         return FolderStorage(folder)
-    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here: it needs an extra, and half a second
+    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here, because it needs an extra and is slow
 
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
     return S3Storage(

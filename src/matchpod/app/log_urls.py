@@ -72,7 +72,7 @@ def _place_of(fleet: FleetSettings) -> _Place:
 def _place_of_cluster(fleet: AgonesFleetSettings) -> _Place:
     if fleet.kubeconfig is None:
         return _Place.CLUSTER
-    # Imported here: most installations have no cluster.
+    # Imported here, because most installations have no cluster.
     from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
     from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 

@@ -204,6 +204,6 @@ class _LoopWatch:
     def _write_records(self) -> None:
         while (item := self._records.get()) is not None:
             record, is_written = item
-            with suppress(Exception):  # a handler with a bug; the next record may be the last one
+            with suppress(Exception):  # a log handler with a bug must not prevent later records
                 _log.handle(record)
             is_written.set()

@@ -35,7 +35,7 @@ def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpan
     """Return the exporter of match spans; it exports nothing unless the environment configures a collector."""
     if not any(name.startswith("OTEL_") for name in environment):
         return NO_SPANS
-    # Imported here: most installations have no collector, and its HTTP client is slow to import.
+    # Imported here, because most installations have no collector, and its HTTP client is slow to import.
     from matchpod.adapters.otlp_exporter import OtlpExporter, ignored_variables, read_options
 
     if ignored := ignored_variables(environment):

@@ -50,7 +50,7 @@ class ServerLists:
             signal.signal(signal.SIGHUP, before)
 
     def read_again(self) -> None:
-        """Replace the lists. If the settings are invalid, log their faults and keep the lists."""
+        """Reload the settings and replace the lists. If the settings are invalid, log the faults and keep the lists."""
         try:
             found = self._load()
             faults: Sequence[str] = unreachable_log_urls(found, self._base)
@@ -58,7 +58,7 @@ class ServerLists:
             faults = exc.faults
         if faults:
             for fault in faults:
-                _log.error("settings not read again", extra={"error": fault})
+                _log.error("settings not reloaded", extra={"error": fault})
             return
         new = {region.code: region.fleet for region in found.regions}
         for region in self._settings.regions:
@@ -77,7 +77,7 @@ class ServerLists:
         fleet.replace_servers(servers)
         after = set(fleet.slots)
         about = {"region": code, "servers": len(after), "added": sorted(after - before)}
-        _log.info("list of servers read again", extra={**about, "removed": sorted(before - after)})
+        _log.info("server list reloaded", extra={**about, "removed": sorted(before - after)})
 
 
 def static_servers(fleet: StaticFleetSettings) -> list[StaticServer]:

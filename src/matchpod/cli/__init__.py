@@ -1,6 +1,6 @@
 """Define the command line, with one function per command.
 
-Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` has a third.
+Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` also has 3.
 Results go to standard output, everything else to standard error, so that output can be piped.
 """
 
@@ -39,7 +39,7 @@ _HIDDEN: Final = frozenset({"receive-demos"})
 
 
 class Commands(typer.Typer):
-    """All commands; an OSError in any of them is printed as one sentence."""
+    """All commands; an OSError in a command is printed as a sentence."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Run the command given by the arguments of this process, and exit with its exit code."""

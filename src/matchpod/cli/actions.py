@@ -56,8 +56,8 @@ def act_on_match(
     action: Annotated[ActionType, typer.Argument(help="The type of the action.")],
     fields: Annotated[list[str] | None, typer.Argument(metavar="FIELD=VALUE", help=_fields_help())] = None,
     *,
-    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
-    by: Annotated[str | None, typer.Option(help="Who asked for it.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, as text for people.")] = None,
+    by: Annotated[str | None, typer.Option(help="The person who requested it.")] = None,
     wait: Annotated[bool, typer.Option(help="Wait until it is done or has failed.")] = True,
     json: AsJson = False,
 ) -> None:

@@ -45,7 +45,7 @@ def audit(
     operator: Annotated[
         bool, typer.Option("--operator", help="Only entries about the installation, which belong to no organization.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of entries.")] = 20,
     json: AsJson = False,
 ) -> None:
     """Show the audit log, newest entries first. Times are UTC. Entries are kept for a year.

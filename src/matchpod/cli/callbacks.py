@@ -47,9 +47,11 @@ class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 @app.command("list")
 def list_callbacks(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only of this organization.")] = None,
-    state: Annotated[CallbackState | None, typer.Option("--state", help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    org: Annotated[
+        str | None, typer.Option("--org", metavar="NAME", help="Only callbacks of this organization.")
+    ] = None,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="Only callbacks in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of callbacks.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List callbacks and their attempts, newest first."""
@@ -60,7 +62,11 @@ def list_callbacks(
 
 
 @app.command()
-def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
+def redeliver(
+    callback_id: Annotated[
+        str, typer.Argument(metavar="CALLBACK_ID", help="The id of the callback, as `list` shows it.")
+    ],
+) -> None:
     """Send a callback again, with the same id and the same bytes."""
 
     async def make_due(resources: Resources) -> bool:

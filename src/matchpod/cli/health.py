@@ -24,7 +24,7 @@ class _Reason(msgspec.Struct):
 
 
 class _Health(msgspec.Struct):
-    """The response to a probe, of a healthy process or with an error."""
+    """The response to a probe, which is the health of the process or an error."""
 
     version: str = ""
     warnings: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ MAX_PART = 300
 def listen(
     *,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")] = 9000,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free port.")] = 9000,
     secret: Annotated[
         str | None, typer.Option("--secret", metavar="whsec_…", help="Check signatures with this webhook secret.")
     ] = None,
@@ -42,7 +42,7 @@ def listen(
         str | None, typer.Option("--org", metavar="NAME", help="Check signatures with the secret of this organization.")
     ] = None,
     status: Annotated[
-        int, typer.Option("--status", min=200, max=599, help="The response status; 500 to try a failure.")
+        int, typer.Option("--status", min=200, max=599, help="The response status; 500 simulates a failure.")
     ] = 204,
     json: Annotated[bool, typer.Option("--json", help="Print each body as one line.")] = False,
 ) -> None:

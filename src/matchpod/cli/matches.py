@@ -117,7 +117,7 @@ def list_matches(
         list[str] | None,
         typer.Option(metavar="NAME:VALUE", help="Only matches with this label; may be repeated for several."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number of matches.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List matches, newest first."""
@@ -206,7 +206,7 @@ def rule_match(
         RuledWinner | None, typer.Option(help="Who wins. With `none` the match is void, and counts for no team.")
     ] = None,
     *,
-    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, as text for people.")] = None,
     by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the current ruling.")] = False,
 ) -> None:

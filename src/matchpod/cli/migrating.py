@@ -96,7 +96,7 @@ def _list_migrations(after: int, to: int) -> None:
 def _summary(version: int) -> str:
     if version > len(MIGRATIONS):
         return (
-            f"The database has version {version}, of a newer Matchpod. This one knows versions up to {len(MIGRATIONS)},"
-            " and can use it."
+            f"The database has version {version}, of a newer Matchpod. This Matchpod knows versions up to"
+            f" {len(MIGRATIONS)}, and can use the database."
         )
     return f"The database has version {version}."

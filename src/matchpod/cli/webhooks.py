@@ -28,8 +28,8 @@ MAX_LISTED: Final = 1_000
 
 app = command_group("Webhooks, which send the events of an organization's matches as they happen.")
 
-WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK_ID", help="As `list` shows it.")]
-Events = Annotated[list[str] | None, typer.Option("--event", help="A type of events, repeatable. Default: all.")]
+WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK_ID", help="The id of the webhook, as `list` shows it.")]
+Events = Annotated[list[str] | None, typer.Option("--event", help="An event type to send; repeatable. Default: all.")]
 Org = Annotated[str, typer.Option("--org", metavar="NAME", help="The organization.")]
 
 _T = TypeVar("_T")
@@ -65,7 +65,9 @@ _DELIVERIES: Final[Columns[DeliveryItem]] = {
 @app.command("list")
 def list_webhooks(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only of this organization.")] = None,
+    org: Annotated[
+        str | None, typer.Option("--org", metavar="NAME", help="Only webhooks of this organization.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """List webhooks."""
@@ -87,10 +89,10 @@ def list_webhooks(
 
 @app.command()
 def create(
-    url: Annotated[str, typer.Argument(help="Where events are sent.")],
+    url: Annotated[str, typer.Argument(help="The URL that receives the events.")],
     org: Org,
     events: Events = None,
-    format: Annotated[WebhookFormat, typer.Option("--format", help="What is sent.")] = WebhookFormat.JSON,
+    format: Annotated[WebhookFormat, typer.Option("--format", help="The format of the requests.")] = WebhookFormat.JSON,
 ) -> None:
     """Create a webhook, and print its id and its secret, which is not shown again."""
     body = msgspec.json.encode({"url": url, "events": events or [ALL_EVENTS], "format": format.value})
@@ -163,8 +165,8 @@ def test(webhook_id: WebhookId) -> None:
 @app.command()
 def deliveries(
     webhook_id: WebhookId,
-    state: Annotated[CallbackState | None, typer.Option("--state", help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="Only deliveries in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of deliveries.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List the deliveries of a webhook, newest first."""
@@ -179,7 +181,9 @@ def deliveries(
 
 @app.command()
 def redeliver(
-    delivery_id: Annotated[str, typer.Argument(metavar="DELIVERY_ID", help="As `deliveries` shows it.")],
+    delivery_id: Annotated[
+        str, typer.Argument(metavar="DELIVERY_ID", help="The id of the delivery, as `deliveries` shows it.")
+    ],
 ) -> None:
     """Send a delivery again, with the same id and the same bytes."""
 

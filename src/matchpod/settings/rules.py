@@ -74,7 +74,7 @@ def whole_number(minimum: int, maximum: int) -> Rule[int]: ...
 @overload
 def whole_number(minimum: int, maximum: int, *, off: str) -> Rule[int | None]: ...
 def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[int] | Rule[int | None]:
-    """A whole number; the text `off`, if given, stands for None."""
+    """A whole number; if `off` is set, that text stands for None."""
 
     def read(value: object) -> int | None:
         if off is not None and value == off:
@@ -186,7 +186,7 @@ def postgres_url() -> Rule[Secret]:
     def read(value: object) -> Secret:
         url = _text(value, MAX_TEXT)
         parts = urlsplit(url)
-        # The host may be missing: it may be in the query, or the driver uses the local socket.
+        # The URL may have no host, because the host is in the query or the driver uses the local socket.
         if parts.scheme not in ("postgresql", "postgres") or not url.startswith(f"{parts.scheme}://"):
             raise ValueError
         hosts = parts.netloc.rpartition("@")[2].split(",")

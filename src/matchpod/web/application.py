@@ -213,7 +213,7 @@ class Application:
         route, method = _labels(call)
         cors = () if method == OPTIONS else self._cors.headers(scope, call.endpoint)
         if isinstance(response, EventStream):
-            # A stream is recorded when it starts: its duration depends on the match, not on the service.
+            # A stream is recorded when it starts, because its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id, call=call)
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
@@ -260,7 +260,7 @@ class Application:
         return page or error_response(error, request_id)
 
     def _options(self, scope: Scope) -> Response:
-        """Answer without a key: a browser sends this before the request that has the key."""
+        """Answer a preflight request, which browsers send without the key."""
         endpoint, methods = self._router.options(scope)
         allow: Header = (b"allow", ", ".join(methods).encode())
         headers = (allow, *self._cors.preflight_headers(scope, endpoint, methods))

@@ -41,7 +41,7 @@ class Tag(StrEnum):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """Shared by all requests: the services, the API description and the documentation pages."""
+    """The objects that all requests share: the services, the API description and the documentation pages."""
 
     services: Services
     openapi: Callable[[], bytes]
@@ -85,7 +85,7 @@ class Call(msgspec.Struct, kw_only=True):
     def caller(self) -> Principal:
         """The principal; RuntimeError if the endpoint needs no key."""
         if self.principal is None:
-            raise RuntimeError("there is no principal: this endpoint needs no key")
+            raise RuntimeError("there is no principal, because this endpoint needs no key")
         return self.principal
 
     def header(self, name: bytes) -> str | None:
@@ -175,7 +175,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     access: AccessScope | None = None
     """The scope that the key needs; None if no key is needed."""
     roles: tuple[Role, ...] = ()
-    """The key needs one of these roles; empty if any role is allowed."""
+    """The roles of which the key needs one; empty if any role is allowed."""
     parameters: tuple[Parameter, ...] = ()
     reads_query: bool = False
     """True if the handler checks the names of query parameters itself, because `parameters` does not list them."""
@@ -198,7 +198,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     has_etag: bool = False
     """True if the response, once its match, map or series has ended, has an ETag and may be 304."""
     is_file: bool = False
-    """True if the response is a file: clients may request a part of it, and may be redirected to it."""
+    """True if the response is a file, of which clients may request a part, or to which they may be redirected."""
     any_origin: bool = False
     """True if pages of every origin may read the response, regardless of the settings."""
     alias_of: str | None = None

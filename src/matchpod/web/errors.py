@@ -1,4 +1,4 @@
-"""Errors of the web layer and their responses: one body shape for all, with the headers of each status."""
+"""Define the errors of the web layer, and format errors as responses, with the headers of their status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from matchpod.web.http import errors as http_errors
 from matchpod.web.http.responses import Header, Response
 
 ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
-"""The errors of every endpoint that can be unavailable: any endpoint rejects unknown parameters."""
+"""The errors of every endpoint that can be unavailable. Any endpoint rejects unknown parameters."""
 
 WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
 """The errors of every endpoint that needs a key."""
@@ -38,7 +38,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class FaultDetail(msgspec.Struct, frozen=True):
-    """One validation error: the path of the field, and a message that says what is expected."""
+    """A validation error, with the path of the field and a message about the expected value."""
 
     path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
     message: Annotated[str, Meta(description="The rule that the field breaks.")]
@@ -53,8 +53,8 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     details: Annotated[
         tuple[FaultDetail, ...] | msgspec.UnsetType,
         Meta(
-            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path that says how "
-            "many more there are; left out if there are none to list."
+            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path with the number "
+            "of further faults; left out without faults."
         ),
     ] = msgspec.UNSET
     retry_after: Annotated[
@@ -75,7 +75,7 @@ class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_
 
 
 class RangeNotSatisfiableError(MatchpodError, code=ErrorCode.RANGE_NOT_SATISFIABLE, status=416):
-    """The `Range` begins after the end of the file; `Content-Range` says its size."""
+    """The `Range` begins after the end of the file; `Content-Range` has the size of the file."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"The Range begins after the end of the file, which has {size} bytes.")

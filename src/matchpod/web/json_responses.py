@@ -1,7 +1,7 @@
 """Build JSON responses for callers; finished maps, series and results have an ETag, so that they are not sent again.
 
-The ETag is a digest of the body, so it changes if the numbers are recomputed. It is weak, because a compressed response
-has the same one. Only what has ended has an ETag: live data changes with every request.
+The ETag is a digest of the body, so it changes if the statistics are recomputed. It is weak, because a compressed
+response has the same ETag. Live data has no ETag, because it changes with every request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find signs of a proxy in a request: its Host is not this machine, or a header says that it was forwarded."""
+"""Find signs of a proxy in a request: a Host other than this machine, or a header that proxies add."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.web.http.responses import Header
 
 KEPT: Final = 16
-"""Maximum number of headers whose results are cached, each of at most 64 KiB. A machine has few names for itself."""
+"""Maximum number of headers whose results are cached, each of at most 64 KiB. Local clients send only a few different
+ones."""
 
 _NAMES: Final = frozenset({b"host", b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
 _FORWARDED: Final = re.compile(r'(?i)(?:^|[;,\s])(?:for|host)\s*=\s*("[^"]*"|[^;,\s]*)')

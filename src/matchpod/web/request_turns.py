@@ -1,4 +1,4 @@
-"""Let requests wait for their turn: one queue per organization, and one for all requests without a key.
+"""Let requests wait for their turn, in a queue per organization and another queue for requests without a key.
 
 A turn begins after the sender of the request was identified and the body has arrived, and ends before the response is
 sent, so slow clients hold no turn. Log posts, probes and usual polls of a server do not wait for a turn.

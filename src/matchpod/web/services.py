@@ -35,7 +35,7 @@ class AccessLog(StrEnum):
 
     OFF = "off"
     ON = "on"
-    """All requests except those of game servers."""
+    """All requests except requests of game servers."""
     ALL = "all"
 
 
@@ -70,6 +70,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
-    """Origins whose pages may read the API; `*` stands for all."""
+    """Origins whose pages may read the API; `*` stands for all origins."""
     access_log: AccessLog = AccessLog.OFF
     version: str

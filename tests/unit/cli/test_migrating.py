@@ -89,8 +89,8 @@ def test_database_that_a_newer_version_has_expanded_can_be_used(runner: CommandR
     code, text, _ = check(runner)
     assert (code, text) == (
         0,
-        "The database has version 98, of a newer Matchpod. This one knows versions up to"
-        f" {len(MIGRATIONS)}, and can use it.\n",
+        "The database has version 98, of a newer Matchpod. This Matchpod knows versions up to"
+        f" {len(MIGRATIONS)}, and can use the database.\n",
     )
     assert runner.output(create_app("migrate"), "migrate") + "\n" == text
 

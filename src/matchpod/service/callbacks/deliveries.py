@@ -25,7 +25,7 @@ from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
-"""Maximum number of callbacks that one request sends again. The response says with which time to continue."""
+"""Maximum number of callbacks that one request sends again. To send more, repeat it with the time in the response."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6

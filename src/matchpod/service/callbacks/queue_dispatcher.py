@@ -152,7 +152,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._has_stopped = asyncio.Event()
         self._has_stopped.set()
 
-    # --- what differs between queues ------------------------------------------------------------------------------
+    # --- implemented per queue ------------------------------------------------------------------------------------
 
     @abstractmethod
     async def claim(self, ids: Sequence[str], now_ms: int) -> list[Row]:

@@ -54,7 +54,7 @@ def logged_if_failed(server_id: str) -> Iterator[None]:
         yield
     except DatabaseError:
         raise
-    except Exception:  # noqa: BLE001 - a bug in what is shown must not end what is played
+    except Exception:  # noqa: BLE001 - a bug in a view must not end the match
         _log.exception("view of a match failed", extra={"server_id": server_id})
 
 

@@ -158,7 +158,7 @@ class Suspects:
         await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
-        """Record what is tried next, with retries: one lost answer must not end a trial of a hundred writes."""
+        """Record which entry is tried next. Retry, because a lost answer must not end a trial of a hundred writes."""
         for tries_left in reversed(range(RECORD_TRIES)):
             try:
                 await unfinished.begin(self._db, server_id, number, self._owner)

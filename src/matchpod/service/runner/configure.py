@@ -84,10 +84,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
         raise SlotInUseError("another match began to use the server while its map was loaded")
     if was_loaded or url not in listeners:
-        # The entries so far are from a server that was replaced, or from an earlier attempt.
-        log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
-        await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
-        await _mark(lease, deps, EntryKind.CONFIGURING)
+        await _begin_log(lease, deps)
         if url not in listeners:
             await add_log_address(line, url)
         await _remove_others(line, listeners, url)
@@ -112,6 +109,13 @@ def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str
         return ()
     token = deps.tokens_of(lease.row).report
     return console_commands.demo_upload_commands(url, header_name=TOKEN_HEADER, header_value=token)
+
+
+async def _begin_log(lease: Lease, deps: Deps) -> None:
+    """Ignore the entries so far: they are from a server that was replaced, or from an earlier attempt."""
+    log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
+    await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
+    await _mark(lease, deps, EntryKind.CONFIGURING)
 
 
 def _pauses() -> Iterator[float]:
@@ -360,10 +364,10 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
 
 
 async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
-    """True if the server has got the match, so that a game may be ours.
+    """True if the server has certainly got the match, so that a game on it may be the game of this match.
 
-    The plugin gets the match after the mark, together with the address for its reports. So a report proves that the
-    plugin has the match. Without the plugin, players who come play by the rules of the server.
+    The plugin gets the match after the CONFIGURED entry. It certainly has the match if it has sent a report, because
+    the address for reports comes with the match. Before that, players play by the rules of the server.
     """
     if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
         return False
@@ -375,7 +379,7 @@ async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
 
 
 async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
-    """True if the current attempt has an entry of this kind, ours or one that its server sent."""
+    """True if the current attempt has an entry of this kind, written by the service or sent by its server."""
     row = lease.row
     return await raw_log.has_kind(deps.db, row.id, kind, after_seq=row.log_from_seq, attempt=row.attempt)
 

@@ -292,7 +292,7 @@ class EffectExecutor:
     async def _find_user_id(self, kick: Kick) -> int | None:
         """Join `status` (no player ids) and `status_json` (no user ids) by name.
 
-        Of several people with this name it is the one with the user id that the log had; None if no one has it.
+        If several clients have this name, return the user id from the log if it is among theirs, otherwise None.
         """
         clients = await self._line.ask(console_commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []

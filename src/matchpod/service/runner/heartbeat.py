@@ -26,8 +26,8 @@ STEADY_MS: Final = DEAD_MS + 1_000
 """How long the heartbeat of this process must have been in time before it ends leases of others. After a database
 outage, all heartbeats are late, and each process must be able to write its next heartbeat."""
 FRESH_MS: Final = 2_000
-"""Maximum age of this process's own heartbeat when it checks those of others. If the database is unavailable, theirs
-are not stored either."""
+"""Maximum age of this process's own heartbeat when it checks the heartbeats of others. If the database is unavailable,
+no heartbeats are stored."""
 STEP_MS: Final = 1_000
 """If the difference between the clocks of database and process changes by more than this, one of the clocks was set."""
 CHECK_S: Final = 1.5
@@ -115,7 +115,7 @@ class Heartbeat:
         return True
 
     async def announce_stop(self) -> None:
-        """Announce that this process no longer acquires matches. Others then acquire those that it releases."""
+        """Announce that this process no longer acquires matches, so that others acquire those that it releases."""
         self._max_matches = 0
         if self._db.is_postgres:
             await heartbeats.beat(self._db, self._owner, max_matches=0)

@@ -72,7 +72,7 @@ def title_of(row: ServerRow) -> str:
 
 
 def line_of(event: MatchEventBase, title: str) -> str:
-    """Return the line of an event."""
+    """Return the message line of an event."""
     return f"**{title}**: {_words(event)}"
 
 

@@ -36,7 +36,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/callbacks/{id}",
         name="getCallback",
         summary="Get a callback and its attempts",
-        text="What was sent, and what the receiver answered. Secrets in the URL and in headers are hidden.",
+        text="The sent request, and the responses of the receiver. Secrets in the URL and in headers are hidden.",
         parameters=(parameters.CALLBACK_ID,),
         returns=CallbackDetail,
         links=("redeliverCallback",),
@@ -57,7 +57,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/callbacks/redeliver",
         name="redeliverCallbacks",
         summary="Send given-up callbacks again",
-        text=f"Makes one more attempt for each given-up callback that was created since a time, oldest first, at most "
+        text="Makes one more attempt for each given-up callback that was created since a time, oldest first, at most "
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         body="RedeliverCallbacks",
         returns=Redelivery,

@@ -37,8 +37,8 @@ _GET_ROUNDS: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/rounds",
     name="getMapRounds",
     summary="Get the rounds of a map",
-    text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
-    "the map is live, the last one is the current round. A deathmatch has no rounds.",
+    text="Each round with its winner, score, times, survivors, bomb, and the statistics of its teams and players. "
+    "While the map is live, the last item is the current round. A deathmatch has no rounds.",
     parameters=(parameters.MAP_ID,),
     returns=views.RoundsView,
     has_etag=True,
@@ -136,7 +136,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/cs2/matches",
         name="listMaps",
         summary="List maps",
-        text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
+        text="Each map of a match is an item. Newest first. Maps that have not started are last and match no date "
         "filter.",
         parameters=parameters.MAPS_LIST,
         returns=views.MapsPage,

@@ -17,7 +17,7 @@ from matchpod.web.services import Services
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The response body of a request that succeeds and returns nothing else."""
+    """The response body of a request that succeeds without a result."""
 
     ok: Annotated[bool, Meta(description="Always true.")]
 

@@ -164,14 +164,14 @@ class ApiConnection(asyncio.Protocol):
             if self._direct_body is not None:
                 self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
-            return  # upgrades are not supported; the request is answered as if it had not asked for one
+            return  # upgrades are not supported; the request is answered without an upgrade
         except (httptools.HttpParserError, HttpError) as exc:
-            error = exc if isinstance(exc, HttpError) else exc.__context__  # what a callback raised
+            error = exc if isinstance(exc, HttpError) else exc.__context__  # an error that a callback raised
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
-        if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
+        if self._is_streaming:  # this may be a disconnect, and a stream may stay open for hours
             self.transport.abort()
             return False
         if self._on_lost is not None:  # the request waits, and most clients that close their side have disconnected
@@ -204,7 +204,7 @@ class ApiConnection(asyncio.Protocol):
     # --- the parser -----------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
-        """Start the exchange, or queue it behind earlier ones."""
+        """Start the exchange, or queue it behind earlier exchanges."""
         if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
             raise HttpError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
@@ -244,7 +244,7 @@ class ApiConnection(asyncio.Protocol):
             self._shared.set_busy(self)
 
     def _begin_exchange(self) -> None:
-        """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
+        """Start an exchange for the request whose head is complete, or queue it behind earlier requests."""
         body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
         keep_alive = keep_alive and not self.seat.admission.is_single
@@ -496,7 +496,7 @@ class ApiConnection(asyncio.Protocol):
         self._on_lost = act
 
     def begin_stream(self) -> None:
-        """Switch to streaming: later requests on this connection are ignored."""
+        """Switch to streaming, so that later requests on this connection are ignored."""
         self._is_streaming = self._drops_data = True
         self._waiting.clear()
         if self._is_half_closed:  # as in `eof_received`; a disconnect would not be detected again

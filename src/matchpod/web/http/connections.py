@@ -58,14 +58,14 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Timeout for a request head, from its first byte or the start of the connection. It is also the idle timeout of
     connections, and longer than the time between two log posts."""
     fresh_s: float = 1.0
-    """How long a new connection is fresh: it has this time to send a request head before other connections may replace
-    it. That is enough over a slow network."""
+    """Seconds that a new connection has to send a request head before other connections may replace it; enough over a
+    slow network."""
     send_s: float = 30.0
-    """Timeout for clients that do not read: how long no byte may be sent although data is waiting. It is also the
-    interval of the check, so a client has up to twice the time."""
+    """Timeout for clients that do not read: seconds in which no byte could be sent although data is waiting. It is also
+    the interval of the check, so a client has up to twice the time."""
     linger_s: float = 2.0
-    """How long the server waits before it closes a connection on which it dropped data. The system resets a connection
-    that is closed with unread data, and the client would lose the last responses if it has not read them yet."""
+    """Seconds that the server waits before it closes a connection on which it dropped data. The system resets a
+    connection that is closed with unread data, and a client that has not read the last responses would lose them."""
     unread_bytes: int = MAX_UNREAD_BYTES
     closing_s: float = 2.0
     """Timeout for requests in progress when the server stops; most are short."""

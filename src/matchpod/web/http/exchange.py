@@ -186,7 +186,7 @@ class Exchange:
             self._unsent = whole_length
             headers.append((b"content-length", b"%d" % whole_length))
         elif self.scope["http_version"] == "1.0":
-            self.keep_alive = False  # HTTP/1.0 has no chunks: the body ends with the connection
+            self.keep_alive = False  # HTTP/1.0 has no chunks, so the body ends with the connection
         else:
             self._is_chunked = True
             headers.append((b"transfer-encoding", b"chunked"))

@@ -11,7 +11,7 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
 CONNECTION: Final = "connection"
-"""The scope extension through which a stream gets its connection."""
+"""The name of the ASGI scope extension with the connection of a request."""
 
 Header = tuple[bytes, bytes]
 
@@ -32,7 +32,7 @@ class Response(msgspec.Struct, frozen=True):
     is_shared: bool = False
     """True if many requests get the same body, so that its compressed form is cached."""
     packable: Packable | None = None
-    """The cached body, if only some callers may get it; its compressed form is stored there."""
+    """The cached form of a body that only some callers may get; it also stores the compressed body."""
 
 
 class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class StreamConnection(Protocol):
         """Call `act` when the connection is lost; None removes the callback."""
 
     def begin_stream(self) -> None:
-        """Switch to streaming: later requests on this connection are ignored."""
+        """Switch to streaming, so that later requests on this connection are ignored."""
 
     def abort(self) -> None:
         """Drop the connection with all unsent data."""

@@ -48,7 +48,7 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.UnavailableError: "Repeat the request after the seconds in `Retry-After`, a creation with the same "
     "`Idempotency-Key`: it may have created its match.",
 }
-"""What to do about each error, in the order of their statuses."""
+"""Advice for callers about each error, in the order of their statuses."""
 
 _ERRORS: Final[Mapping[ErrorCode, type[MatchpodError]]] = {error.code: error for error in ADVICE}
 

@@ -36,7 +36,7 @@ class OperationExamples(msgspec.Struct, frozen=True):
 
 
 class Examples(msgspec.Struct, frozen=True):
-    """All examples: by operation, by callback, and one for each error code."""
+    """All examples by operation and by callback, and an example per error code."""
 
     operations: Mapping[str, OperationExamples]
     webhooks: Mapping[str, Values]
@@ -51,7 +51,7 @@ class Examples(msgspec.Struct, frozen=True):
         return _refs(f"{_name(endpoint)}-request", self._of(endpoint).request)
 
     def response(self, endpoint: Endpoint, status: int, errors: Iterable[type[MatchpodError]]) -> dict[str, object]:
-        """Return references to the examples of a response: its own, or those of the errors with this status."""
+        """Return references to the examples of a response, or else to the examples of the errors with this status."""
         own = self._of(endpoint).responses.get(str(status), {})
         if own:
             return _refs(f"{_name(endpoint)}-{status}", own)

@@ -72,7 +72,7 @@ _TIME_FORMAT: Final = "date-time"
 
 
 def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[str, Schema]]:
-    """Return the schemas of these types, and by published name all schemas that are referred to."""
+    """Return the schemas of these types, and all schemas that they refer to, by published name."""
     schemas, components = msgspec.json.schema_components((*returned, *_SHAPES), ref_template=_AT + "{name}")
     components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
     components["OrganizationEvent"] = {"description": "What changed in a match; `type` says what.", **schemas[-2]}
