@@ -15,11 +15,6 @@ def test_equal_numbers_give_no_differences() -> None:
     assert compare({ANNA: [line]}, [game], [], round_number=1) == []
 
 
-def test_difference_has_round_player_and_field() -> None:
-    new = compare({ANNA: [PlayerRound(deaths=2)]}, [game_count(ANNA, deaths=1)], [], round_number=4)
-    assert new == [Discrepancy(4, ANNA, "deaths", 2, 1)]
-
-
 def test_counts_are_compared_exactly() -> None:
     for field in [
         "kills",

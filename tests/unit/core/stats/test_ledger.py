@@ -201,64 +201,38 @@ def test_team_deathmatch_is_detected_by_respawns() -> None:
 # --- missing data ---
 
 
-def test_rounds_played_before_the_log_begins_are_missing() -> None:
-    ledger = EventBuilder().live(rounds_played=2).start(3).decide(3).ledger()
-    assert ledger.missing_rounds == [1, 2]
-    assert not ledger.is_complete
+@pytest.mark.parametrize(
+    ("builder", "missing", "torn"),
+    [
+        pytest.param(EventBuilder().live(rounds_played=2).start(3).decide(3), [1, 2], [], id="log begins late"),
+        pytest.param(live().add(ev.LogGap, 100).add(ev.LogGap, 100).decide(1), [], [1], id="gaps"),
+        pytest.param(live().add(ev.ServerRestarted).add(ev.ServerRestarted).decide(1), [], [1], id="restarts"),
+        pytest.param(live().decide(1).game_counts(2).add(ev.LogGap, 1).start(2), [], [2], id="gap between rounds"),
+        pytest.param(live().decide(1).restore(3), [2, 3], [], id="restore to rounds that are not in the log"),
+        pytest.param(live().kill(ANNA, XENA).decide(4), [2, 3], [1, 4], id="skipped numbers of decisions"),
+        pytest.param(live().kill(ANNA, XENA).start(2), [], [1], id="lost decision before a start"),
+        pytest.param(live().game_counts(2), [], [1], id="lost decision before game totals"),
+        pytest.param(live().decide(1).game_counts(4), [2, 3], [], id="game totals of rounds that are not in the log"),
+        pytest.param(live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3), [2], [3], id="lost start of combat"),
+        pytest.param(live().decide(1).game_counts(2).decide(2).end(), [], [2], id="lost start of a decision"),
+        pytest.param(live().decide(1).end(is_complete=False), [], [1], id="lost end of the map"),
+    ],
+)
+def test_rounds_with_lost_lines_are_marked(builder: EventBuilder, missing: list[int], torn: list[int]) -> None:
+    ledger = builder.ledger()
+    assert (ledger.missing_rounds, ledger.torn_rounds, ledger.is_complete) == (missing, torn, False)
 
 
-@pytest.mark.parametrize("lost", [(ev.LogGap, 100), (ev.ServerRestarted,)])
-def test_lost_lines_mark_the_open_round_as_torn(lost: tuple[object, ...]) -> None:
-    ledger = live().add(*lost).add(*lost).decide(1).ledger()
-    assert ledger.torn_rounds == [1]
-    assert not ledger.is_complete
-
-
-def test_lost_lines_between_rounds_mark_the_next_round_as_torn() -> None:
-    ledger = live().decide(1).game_counts(2).add(ev.LogGap, 1).start(2).decide(2).ledger()
-    assert ledger.torn_rounds == [2]
+def test_what_rounds_with_lost_lines_have_is_counted() -> None:
+    undecided, unstarted = live().kill(ANNA, XENA).start(2), live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3)
+    assert [line_of(builder.ledger(), ANNA).kills for builder in (undecided, unstarted)] == [1, 1]
+    assert [record.number for record in live().decide(1).game_counts(2).decide(2).end().ledger().rounds] == [1, 2]
 
 
 def test_restore_to_before_the_loss_makes_the_map_complete_again() -> None:
     builder = live().decide(1).start(2).add(ev.ServerRestarted).decide(2).start(4)
     assert builder.ledger().missing_rounds == [3]
     assert builder.restore(1).ledger().is_complete
-
-
-def test_restore_to_unknown_rounds_marks_them_as_missing() -> None:
-    assert live().decide(1).restore(3).ledger().missing_rounds == [2, 3]
-
-
-def test_skipped_decision_number_marks_rounds_as_missing() -> None:
-    ledger = live().kill(ANNA, XENA).decide(4).ledger()
-    assert ledger.missing_rounds == [2, 3]
-    assert ledger.torn_rounds == [1, 4]
-
-
-def test_lost_decision_marks_its_round_as_torn() -> None:
-    ledger = live().kill(ANNA, XENA).start(2).ledger()
-    assert ledger.torn_rounds == [1]
-    assert line_of(ledger, ANNA).kills == 1
-
-
-def test_game_totals_after_an_undecided_round_mark_it_as_torn() -> None:
-    assert live().game_counts(2).ledger().torn_rounds == [1]
-
-
-def test_game_totals_of_unknown_rounds_mark_them_as_missing() -> None:
-    assert live().decide(1).game_counts(4).ledger().missing_rounds == [2, 3]
-
-
-def test_combat_opens_a_round_whose_start_was_lost() -> None:
-    ledger = live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3).ledger()
-    assert (ledger.missing_rounds, ledger.torn_rounds) == ([2], [3])
-    assert line_of(ledger, ANNA).kills == 1
-
-
-def test_decision_without_a_round_start_gives_a_torn_round() -> None:
-    ledger = live().decide(1).game_counts(2).decide(2).end().ledger()
-    assert [record.number for record in ledger.rounds] == [1, 2]
-    assert ledger.torn_rounds == [2]
 
 
 def test_repeated_or_stale_decision_changes_nothing() -> None:
@@ -269,10 +243,6 @@ def test_repeated_or_stale_decision_changes_nothing() -> None:
     assert builder.decide(1).ledger() == closed
     started = builder.start(2).ledger()
     assert builder.decide(1).ledger() == started
-
-
-def test_incomplete_map_end_makes_the_ledger_incomplete() -> None:
-    assert not live().decide(1).end(is_complete=False).ledger().is_complete
 
 
 def test_round_interrupted_by_the_end_of_the_map_is_kept() -> None:

@@ -16,11 +16,6 @@ def started() -> RoundRecord:
     return record
 
 
-def test_team_comes_from_the_line_up() -> None:
-    record = started()
-    assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
-
-
 def test_player_seen_late_joins_the_line_up_until_the_decision() -> None:
     record = started()
     record.add_to_lineup(LineupGrown(1, "3001", Team.TEAM1))
