@@ -7,16 +7,7 @@ import pytest
 from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.stats.combat_counts import health_lost
-from tests.unit.core.stats.event_builder import (
-    ANNA,
-    BEN,
-    CARL,
-    XENA,
-    YURI,
-    ZOE,
-    EventBuilder,
-    line_of,
-)
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, EventBuilder, line_of
 
 
 def live() -> EventBuilder:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from cs2_protocol.game import Team
 from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
