@@ -185,30 +185,21 @@ def since_last_start(map_items: Sequence[TimelineItem]) -> list[TimelineItem]:
 
 
 @pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
-def test_kills_assists_and_rounds_equal_the_statistics(name: str) -> None:
+def test_kills_deaths_assists_and_rounds_equal_the_statistics(name: str) -> None:
     match, maps = all_of(name)
     for played in match.maps:
         map_items = since_last_start(maps[played.number])
-        kills = Counter(
-            one.killer.steam_id for one in map_items if isinstance(one, items.KillItem) and not one.team_kill
-        )
+        fights = [one for one in map_items if isinstance(one, items.KillItem)]
+        kills = Counter(one.killer.steam_id for one in fights if not one.team_kill)
+        deaths = Counter(one.victim.steam_id for one in fights)
+        deaths.update(one.player.steam_id for one in map_items if isinstance(one, items.DeathItem))
         assists = Counter(one.player.steam_id for one in map_items if isinstance(one, items.AssistItem))
         lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
         assert {line.player_id: line.kills for line in lines if line.kills} == _of_people(kills)
+        assert {line.player_id: line.deaths for line in lines if line.deaths} == _of_people(deaths)
         assert {line.player_id: line.all_assists for line in lines if line.all_assists} == _of_people(assists)
         decided = [one for one in map_items if isinstance(one, items.RoundEndItem)]
         assert len(decided) == sum(record.is_decided for record in played.ledger.rounds) + _is_open(played)
-
-
-@pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
-def test_deaths_with_and_without_a_killer_equal_the_statistics(name: str) -> None:
-    match, maps = all_of(name)
-    for played in match.maps:
-        map_items = since_last_start(maps[played.number])
-        deaths = Counter(one.victim.steam_id for one in map_items if isinstance(one, items.KillItem))
-        deaths.update(one.player.steam_id for one in map_items if isinstance(one, items.DeathItem))
-        lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
-        assert {line.player_id: line.deaths for line in lines if line.deaths} == _of_people(deaths)
 
 
 @pytest.mark.parametrize("name", [name for name in MATCHES if name != "deathmatch"])
