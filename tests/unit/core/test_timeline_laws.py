@@ -99,8 +99,6 @@ def tag(item: TimelineItemBase) -> str:
     return str(item.__struct_config__.tag)
 
 
-# --- random events ------------------------------------------------------------------------------------------------
-
 players = st.sampled_from([ANN, BEN, "BOT:Han", "", "76561198000000099"])
 at = st.integers(-(10**6), 10**15)
 more = st.one_of(
@@ -153,9 +151,6 @@ def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
     check_connections(runs[0])
     lines = [msgspec.json.encode(one.item) for one in runs[0]]
     assert [msgspec.json.decode(line, type=TimelineItem) for line in lines] == [one.item for one in runs[0]]
-
-
-# --- simulated matches --------------------------------------------------------------------------------------------
 
 
 def test_simulated_match_has_consecutive_numbers_and_alternating_connections() -> None:
@@ -283,9 +278,6 @@ def test_scenarios_have_their_specific_items() -> None:
     assert {tag(item) for item in all_of("cheater")[1][1]} >= {"anti_cheat"}
     rejoin = [tag(item) for item in all_of("rejoin")[1][1]]
     assert "player_connected" in rejoin[rejoin.index("player_disconnected") :]
-
-
-# --- the same bytes -----------------------------------------------------------------------------------------------
 
 
 def post(data: bytes, begin: int, end: int) -> LogPost:

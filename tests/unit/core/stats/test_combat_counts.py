@@ -7,11 +7,7 @@ import pytest
 from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.stats.combat_counts import health_lost
-from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, EventBuilder, line_of
-
-
-def live() -> EventBuilder:
-    return EventBuilder().live().start(1)
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, EventBuilder, line_of, live
 
 
 def test_team_damage_lowers_health_but_is_not_counted() -> None:

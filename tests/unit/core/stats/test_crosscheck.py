@@ -16,18 +16,17 @@ def test_equal_numbers_give_no_differences() -> None:
 
 
 def test_counts_are_compared_exactly() -> None:
-    for field in [
+    many_kills = ("triple_kills", "quad_kills", "aces")
+    for field in (
         "kills",
         "deaths",
         "assists",
-        "triple_kills",
-        "quad_kills",
-        "aces",
+        *many_kills,
         "clutch_kills",
         "first_kills",
         "pistol_kills",
         "sniper_kills",
-    ]:
+    ):
         new = compare({ANNA: [PlayerRound()]}, [game_count(ANNA, **{field: 1})], [], round_number=1)
         assert [found.field for found in new] == [field]
 

@@ -19,14 +19,8 @@ from tests.unit.core.stats.event_builder import (
     EventBuilder,
     game_count,
     line_of,
+    live,
 )
-
-
-def live() -> EventBuilder:
-    return EventBuilder().live().start(1)
-
-
-# --- the flow of a map ---
 
 
 def test_nothing_counts_before_the_map_is_live() -> None:
@@ -68,10 +62,6 @@ def test_restore_drops_later_rounds_and_the_open_one() -> None:
     assert line_of(ledger, ANNA).kills == 1
     assert [record.number for record in ledger.rounds] == [1]
     assert ledger.open_round is None
-
-
-def test_restore_to_zero_drops_everything() -> None:
-    assert live().kill(ANNA, XENA).decide(1).restore(0).ledger().lines() == []
 
 
 def test_suicides_caused_by_a_restore_are_removed_from_the_kept_round() -> None:
@@ -198,9 +188,6 @@ def test_team_deathmatch_is_detected_by_respawns() -> None:
     assert ledger.is_complete
 
 
-# --- missing data ---
-
-
 @pytest.mark.parametrize(
     ("builder", "missing", "torn"),
     [
@@ -253,9 +240,6 @@ def test_round_interrupted_by_the_end_of_the_map_is_kept() -> None:
 
 def test_huge_round_number_does_not_create_a_huge_list() -> None:
     assert len(EventBuilder().live(rounds_played=10**12).ledger().missing_rounds) < 1000
-
-
-# --- reports of the game and its plugins ---
 
 
 def mvps_of(builder: EventBuilder, *players: str) -> list[int | None]:
@@ -327,27 +311,23 @@ def test_repeated_shots_report_of_a_round_replaces_the_earlier_one() -> None:
     assert shots_of(builder.shots(2, ANNA, 5, 1)) == (17, 4)
 
 
-def test_shots_of_a_round_without_a_record_do_not_count() -> None:
-    assert shots_of(live().shots(3, ANNA, 9, 2).decide(1).end()) == (None, None)
-
-
-def test_shots_report_may_arrive_before_the_log_of_its_round() -> None:
-    assert shots_of(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end()) == (7, 1)
+@pytest.mark.parametrize(
+    ("builder", "shots"),
+    [
+        pytest.param(live().shots(3, ANNA, 9, 2).decide(1).end(), (None, None), id="of a round without a record"),
+        pytest.param(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end(), (7, 1), id="early"),
+        pytest.param(live().decide(1).end().shots(1, ANNA, 11, 4), (11, 4), id="after the end of the map"),
+        pytest.param(live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end(), (7, 1), id="empty"),
+    ],
+)
+def test_early_and_late_reports_of_shots(builder: EventBuilder, shots: tuple[int | None, int | None]) -> None:
+    assert shots_of(builder) == shots
 
 
 def test_shots_are_none_if_a_round_was_not_reported() -> None:
     builder = live().shots(1, ANNA, 7, 1).decide(1).game_counts(2).start(2).decide(2)
     assert shots_of(builder) == (7, 1), "the report of the latest round may still be on its way"
     assert shots_of(builder.end()) == (None, None)
-
-
-def test_late_empty_shots_report_does_not_erase_the_counts() -> None:
-    builder = live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end()
-    assert shots_of(builder) == (7, 1)
-
-
-def test_shots_of_the_last_round_count_after_the_end_of_the_map() -> None:
-    assert shots_of(live().decide(1).end().shots(1, ANNA, 11, 4)) == (11, 4)
 
 
 def test_restore_drops_the_shots_of_dropped_rounds() -> None:
