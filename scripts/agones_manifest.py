@@ -1,7 +1,7 @@
 """Read the installation file of Agones, and change it for programs that run on this machine instead of in pods.
 
-Kept are accounts, rights, resource definitions, the allocation API and the webhooks. Without pods, the service that
-the API and the webhooks name is an alias of the loopback address, and both trust our certificate authority.
+Accounts, rights, resource definitions, the allocation API and the webhooks are kept. As there are no pods, the service
+of the API and the webhooks becomes an alias of the loopback address, and both trust our certificate authority.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ PATHS = {
     "MutatingWebhookConfiguration": f"{_WEBHOOKS}/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": f"{_WEBHOOKS}/validatingwebhookconfigurations",
 }
-"""The kinds that are created, in this order, and where."""
+"""The kinds of objects to create, in this order, with their API paths."""
 
 _ROLE = Path(__file__).resolve().parents[1] / "deploy" / "examples" / "rbac.yaml"
 ACCOUNT = "matchpod"
-"""The account of the service, with the rights that it needs and no others."""
+"""The account of the service, which has only the rights that the service needs."""
 
 
-def path_of(one: Object) -> str:
-    """Return the path that an object is created at."""
-    return PATHS[one["kind"]].format(namespace=one["metadata"].get("namespace", NAMESPACE))
+def path_of(item: Object) -> str:
+    """Return the API path at which an object is created."""
+    return PATHS[item["kind"]].format(namespace=item["metadata"].get("namespace", NAMESPACE))
 
 
 def agones_objects(manifest: Path, authority: Path) -> list[Object]:
     """Return the objects of the installation file that are needed, in the order of their creation."""
     bundle = msgspec.json.decode(msgspec.json.encode(authority.read_bytes()))
     objects: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}]
-    for one in _documents(manifest):
-        if one["kind"] in PATHS and (one["kind"] != "Service" or one["metadata"]["name"] == SERVICE):
-            objects.append(_changed(one, bundle))
-    return sorted(objects, key=lambda one: list(PATHS).index(one["kind"]))
+    for item in _documents(manifest):
+        if item["kind"] in PATHS and (item["kind"] != "Service" or item["metadata"]["name"] == SERVICE):
+            objects.append(_changed(item, bundle))
+    return sorted(objects, key=lambda item: list(PATHS).index(item["kind"]))
 
 
-def _changed(one: Object, bundle: str) -> Object:
-    if one["kind"] == "Service":
-        one["spec"] = {"type": "ExternalName", "externalName": HOST}
-    for spec in _callers(one):
+def _changed(item: Object, bundle: str) -> Object:
+    if item["kind"] == "Service":
+        item["spec"] = {"type": "ExternalName", "externalName": HOST}
+    for spec in _callers(item):
         spec["caBundle"] = bundle
         spec["service"]["port"] = WEBHOOK_PORT
-    return one
+    return item
 
 
-def _callers(one: Object) -> Iterator[Object]:
-    """Yield the parts that say how the API calls Agones."""
-    if one["kind"] == "APIService":
-        yield one["spec"]
-    for webhook in one.get("webhooks", ()):
+def _callers(item: Object) -> Iterator[Object]:
+    """Yield the parts of an object that tell the Kubernetes API how to call Agones."""
+    if item["kind"] == "APIService":
+        yield item["spec"]
+    for webhook in item.get("webhooks", ()):
         yield webhook["clientConfig"]
 
 
 def role_rules() -> list[Object]:
     """Return the rights of the service: the rules of the role in deploy/examples."""
-    (role,) = [one for one in _documents(_ROLE) if one["kind"] == "Role"]
+    (role,) = [item for item in _documents(_ROLE) if item["kind"] == "Role"]
     rules: list[Object] = role["rules"]
     return rules
 
@@ -102,6 +102,6 @@ def account_objects() -> list[Object]:
 
 def _documents(file: Path) -> Iterator[Object]:
     for document in re.split(r"^---.*$", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        one = msgspec.yaml.decode(document.encode()) if document.strip() else None
-        if one:
-            yield one
+        item = msgspec.yaml.decode(document.encode()) if document.strip() else None
+        if item:
+            yield item

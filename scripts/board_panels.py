@@ -1,8 +1,8 @@
 """The rows and panels of the Grafana board, which `scripts/write_board.py` writes.
 
 A panel is a title, a sentence that says what to do, and queries. `%s` in a query stands for the labels that select an
-installation and its processes; `%r` selects regions too. What replicas share has the label `scope`: each of them
-reports the same number, so such series are aggregated with `max`, all others with `sum`.
+installation and its processes; `%r` selects regions too. Series with the label `scope` are about something that
+replicas share: each replica reports the same number, so they are aggregated with `max`, all others with `sum`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from matchpod.core.failures import FAILURE_REASONS
 
 FAILURES: Final = sorted(FAILURE_REASONS)
-"""Outcomes that are our fault or the server's."""
+"""Outcomes caused by the service or the game server."""
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One panel: `queries` are pairs of a query and its legend; `limits` are the values of orange and red."""
+    """One panel. `queries` are pairs of a query and its legend; `limits` are the lowest values of orange and red."""
 
     title: str
     advice: str
@@ -32,7 +32,7 @@ class Panel(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A row with a heading; a collapsed one is loaded when it is opened."""
+    """A row of panels with a heading. The panels of a collapsed row are loaded when it is opened."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -78,19 +78,19 @@ WELL: Final = Row(
         ),
         number(
             "Pending matches",
-            "They wait for a server. More than a few: runbook MatchpodMatchesPending.",
+            "Matches that wait for a server. More than a few: runbook MatchpodMatchesPending.",
             shared('matchpod_servers{%r, status="pending"}'),
             limits=(1, 10),
         ),
         number(
             "Failed in the last hour",
-            "Matches that ended because of us or the server. Outcomes are in the row below.",
+            "Matches that the service or the game server failed. Outcomes are in the row below.",
             f'sum(increase(matchpod_matches_ended_total{{%r, outcome=~"{"|".join(FAILURES)}"}}[1h]))',
             limits=(1, 5),
         ),
         number(
             "Callbacks waiting",
-            "Results on their way to callers. A number that grows: runbook MatchpodCallbacksLate.",
+            "Results that are not delivered yet. A growing number: runbook MatchpodCallbacksLate.",
             shared("matchpod_callbacks_waiting{%s}"),
             limits=(50, 500),
         ),
@@ -143,7 +143,7 @@ MATCHES: Final = Row(
         ),
         Panel(
             "Created per minute",
-            "Requests of callers. A sudden stop is usually on their side: compare with requests and their statuses.",
+            "Matches that callers create. A sudden stop is usually on their side: compare with requests and statuses.",
             (("60 * " + rate("matchpod_matches_created_total{%r}", "region"), "{{region}}"),),
         ),
         Panel(

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 OVERALL_PERCENT = 90.0
-"""Minimum for lines and branches of the package: the command line and adapters have parts that tests cannot reach."""
+"""Minimum coverage of lines and branches of the package. Tests cannot reach all parts of the command line and of
+adapters."""
 
 PURE_BRANCH_PERCENT = 97.0
-"""Minimum for branches of `core` and `cs2`: pure code, so almost every branch is easy to test."""
+"""Minimum branch coverage of `core` and `cs2`, which are pure code: almost every branch is easy to test."""
 
 PURE_PACKAGES = ("src/matchpod/core/", "src/matchpod/cs2/", "packages/cs2-protocol/")
 

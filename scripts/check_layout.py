@@ -13,17 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LONG_MODULE_LINES = 600
-"""Lines of a module that are worth a warning, but no fault: a module is split where its subject is two, not to fit.
-The advice is at most 400."""
+"""Number of lines above which a module gets a warning. It is no fault, because a module is split if it has two
+subjects, not to fit a limit. The advice is at most 400."""
 
 MAX_FUNCTION_LINES = 40
-"""Lines of a function, without its docstring: one screen, so that it is read without scrolling."""
+"""Maximum number of lines in a function, without its docstring: one screen, so that it is read without scrolling."""
 
 MAX_POSITIONAL = 4
-"""Positional parameters without `self` and `cls`. With more, a call is hard to read: the rest must be keyword-only."""
+"""Maximum number of positional parameters, without `self` and `cls`. A call with more is hard to read, so all others
+must be keyword-only."""
 
 MAX_HEAD_LINES = 8
-"""Lines of a module docstring, which is read in full only if it is short."""
+"""Maximum number of lines in a module docstring, which is read in full only if it is short."""
 
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "base", "data", "info"})
 """Names that fit any content and so attract unrelated code."""
@@ -46,17 +47,17 @@ WITHOUT_OWN_TESTS = {
 }
 
 OUTSIDE_PACKAGES = frozenset({"matchpod", "tests", "scripts"})
-"""What nothing below `packages` imports, tests included, so that each package can be taken out of this checkout."""
+"""Packages that nothing below `packages` may import, not even tests, so that packages work without this checkout."""
 
 STANDING_ALONE = ("matchpod.web.http",)
-"""Packages below `src` that import nothing of the rest, so that another project could use them."""
+"""Packages below `src` that may import nothing else of this project, so that another project could use them."""
 
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
 """Paths that exist on one machine only and must not be referenced."""
 
 
 def find_warnings(root: Path) -> list[str]:
-    """Return what may be better otherwise: the modules of the checkout at `root` that are long."""
+    """Return a warning for each long module of the checkout at `root`."""
     sizes = {path: len(module.read_bytes().removesuffix(b"\n").split(b"\n")) for path, module in source_modules(root)}
     return [
         f"{path}:1 module is {lines} lines; does it have two subjects?"
@@ -121,12 +122,12 @@ def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> 
 
 
 def class_name_faults(root: Path) -> Iterator[str]:
-    """Yield the public classes of the service whose name another one has: a reader of either would think of both."""
+    """Yield the public classes of the service that have the same name as another, because readers confuse them."""
     modules: dict[str, str] = {}
     for path, module in source_modules(root):
         for line, name in _public_classes(module.read_text(encoding="utf-8")) if path.startswith("src/") else ():
             if modules.setdefault(name, path) != path:
-                yield f"{path}:{line} the class {name} has the name of one in {modules[name]}"
+                yield f"{path}:{line} the class {name} has the same name as one in {modules[name]}"
 
 
 def mirror_faults(root: Path) -> Iterator[str]:
@@ -142,7 +143,7 @@ def mirror_faults(root: Path) -> Iterator[str]:
 
 
 def package_import_faults(root: Path) -> Iterator[str]:
-    """Yield the imports below `packages` of something that is not a package there."""
+    """Yield the imports below `packages` of modules that are not part of a package there."""
     for module in sorted((root / "packages").rglob("*.py")):
         path = module.relative_to(root).as_posix()
         for line, name in _imports(module.read_text(encoding="utf-8")):
@@ -151,7 +152,7 @@ def package_import_faults(root: Path) -> Iterator[str]:
 
 
 def standing_alone_faults(root: Path) -> Iterator[str]:
-    """Yield the imports in a package that stands alone of something of this project that is not in it."""
+    """Yield the imports in a standalone package of modules of this project outside of that package."""
     ours = {package.name for sources in (root / "src", *root.glob("packages/*/src")) for package in sources.glob("*")}
     for package in STANDING_ALONE:
         for module in sorted((root / "src" / package.replace(".", "/")).rglob("*.py")):

@@ -1,7 +1,7 @@
 """Check that the licences of all dependencies of the service are among those that were accepted.
 
 The dependencies are those in uv.lock for this platform, without the ones for development; their metadata says the
-licence. A new dependency with another licence is for a person to decide: read it, and add it here.
+licence. Whether a dependency with another licence is accepted is for a person to decide, who then adds it here.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ EXPORT = (
 
 
 def licences(package: Message) -> list[str]:
-    """Return the licences of a package, by its metadata. Of alternatives, any that is accepted is enough."""
+    """Return the licences of a package, by its metadata. Of alternative licences, it is enough that one is accepted."""
     if expression := package.get("License-Expression"):
         groups = [group.strip(" ()").split(" OR ") for group in expression.split(" AND ")]
-        return [next((one for one in group if one in ACCEPTED), group[0]) for group in groups]
+        return [next((licence for licence in group if licence in ACCEPTED), group[0]) for group in groups]
     prefix = "License :: "
-    found = [one.split(" :: ")[-1] for one in package.get_all("Classifier", []) if one.startswith(prefix)]
+    found = [text.split(" :: ")[-1] for text in package.get_all("Classifier", []) if text.startswith(prefix)]
     return found or [package.get("License") or "no licence"]
 
 
 def find_faults(packages: dict[str, Message]) -> list[str]:
     """Return a line for each package with a licence that was not accepted."""
-    return [f"{name}: {one}" for name, package in packages.items() for one in licences(package) if one not in ACCEPTED]
+    found = ((name, licence) for name, package in packages.items() for licence in licences(package))
+    return [f"{name}: {licence}" for name, licence in found if licence not in ACCEPTED]
 
 
 def main() -> int:
@@ -50,7 +51,7 @@ def main() -> int:
     exported = subprocess.run(EXPORT, capture_output=True, text=True, check=True).stdout
     names = re.findall(r"^([\w.-]+)==[^;\n]*(?:;(.*))?$", exported, re.MULTILINE)
     # A package that is not installed is for another platform.
-    installed = {one.name.lower().replace("_", "-") for one in metadata.distributions()}
+    installed = {package.name.lower().replace("_", "-") for package in metadata.distributions()}
     packages = {
         name: cast("Message", metadata.metadata(name))
         for name, condition in names

@@ -1,7 +1,7 @@
 """Check that no tracked text uses a word we avoid: print every use with its location, and exit 1 if there are any.
 
 The words hide who does what ("whoever drives it") or read as old-fashioned. Words that are data are allowed: a string
-that consists of one, the HE grenade, and the lines in EXCEPTIONS.
+that is just such a word, the HE grenade, and the lines in EXCEPTIONS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUGGESTIONS = {
     "so many": "N, or at most N",
     "no more": "no longer, none left, or at most N",
 }
-"""The words, and what to write instead."""
+"""The avoided words, and what to write instead."""
 
 SKIPPED = (
     "uv.lock",

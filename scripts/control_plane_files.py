@@ -68,7 +68,7 @@ def write_key(path: Path, key: ec.EllipticCurvePrivateKey | None = None) -> Path
 
 
 def write_admin_token(path: Path) -> str:
-    """Write the file of the only token that the API knows by itself: that of an administrator; return the token."""
+    """Write the token file of the API, with a single token, that of an administrator; return the token."""
     token = secrets.token_urlsafe(32)
     path.touch(mode=0o600)
     path.write_text(f'{token},admin,admin,"system:masters"\n')

@@ -1,6 +1,6 @@
-"""Print how many lines each room has, and how many came and went since the last release.
+"""Print how many lines each room has, and how many were added and removed since the last release.
 
-It only informs: each change adds a little, and without the sum it is not noticed.
+It is only informative: each change adds a little, and the sum would otherwise go unnoticed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GENERATED = frozenset({"uv.lock"})
 
 
 class Lines(NamedTuple):
-    """Lines of a room: now, and what came and went since the last release."""
+    """Lines of a room: now, and those added and removed since the last release."""
 
     now: int
     added: int
@@ -49,7 +49,7 @@ def changes(numstat: str) -> dict[str, tuple[int, int]]:
 
 
 def count(sizes: Mapping[str, int], changed: Mapping[str, tuple[int, int]]) -> dict[str, Lines]:
-    """Return the lines of each room, from those of the files that exist and of those that changed."""
+    """Return the lines of each room, from the sizes of all files and the changes by path."""
     now: Counter[str] = Counter()
     added: Counter[str] = Counter()
     removed: Counter[str] = Counter()
@@ -65,8 +65,9 @@ def table(rooms: Mapping[str, Lines]) -> str:
     """Return the rooms as text, with sums of the source, and of all."""
     source = [lines for room, lines in rooms.items() if room.startswith(("src", "packages"))]
     text = [f"{'lines':<28}{'now':>8}  since {VERSION}"]
-    for room, one in {**rooms, "source": _sum(source), "all": _sum([*rooms.values()])}.items():
-        text.append(f"{room:<28}{one.now:>8}  {one.added - one.removed:+d} (+{one.added} -{one.removed})")
+    for room, lines in {**rooms, "source": _sum(source), "all": _sum([*rooms.values()])}.items():
+        growth = lines.added - lines.removed
+        text.append(f"{room:<28}{lines.now:>8}  {growth:+d} (+{lines.added} -{lines.removed})")
     return "\n".join(text)
 
 
@@ -93,7 +94,7 @@ def main() -> int:
         print(f"lines: the commit of {VERSION} is not in this checkout, so nothing is compared")
         return 0
     sizes = {path: _lines(ROOT / path) for path in paths if path not in GENERATED}
-    print(table(count(sizes, {path: one for path, one in changed.items() if path not in GENERATED})))
+    print(table(count(sizes, {path: lines for path, lines in changed.items() if path not in GENERATED})))
     return 0
 
 

@@ -35,12 +35,12 @@ HASHES: Mapping[str, tuple[str, ...]] = {
         "bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5",
     ),
 }
-"""The wheels that are accepted: their programs are executed."""
+"""Hashes of the accepted wheels, which are checked because their programs are executed."""
 DOWNLOAD_S = 120
 
 
 class ToolMissingError(Exception):
-    """A tool cannot be had on this machine; the text is a sentence that says why."""
+    """A tool is unavailable on this machine; the text is a sentence that says why."""
 
 
 def find_tool(name: str) -> list[str]:
@@ -119,8 +119,8 @@ def _fetch_emulator(program: Path) -> None:
 def _download(requirement: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         pinned = Path(folder) / "requirements.txt"
-        pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{one}" for one in HASHES[requirement])]))
-        # .venv has no pip if the Python that made it has one.
+        pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{digest}" for digest in HASHES[requirement])]))
+        # .venv has no pip if the Python that created .venv has pip.
         base = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
         python = sys.executable if find_spec("pip") else base
         pip = [python, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
@@ -131,7 +131,7 @@ def _download(requirement: str, target: Path) -> None:
 
 
 _missing: dict[str, str] = {}
-"""What could not be had before, and why: a machine without a network should not wait for it again."""
+"""Failed downloads, with the reason, so that a machine without a network does not wait for them again."""
 
 
 def _run(what: str, command: list[str], folder: str) -> None:
@@ -143,7 +143,7 @@ def _run(what: str, command: list[str], folder: str) -> None:
             _missing[what] = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
         except (OSError, subprocess.TimeoutExpired) as exc:
             _missing[what] = str(exc)
-    raise ToolMissingError(f"{what} cannot be had here: {_missing[what]}")
+    raise ToolMissingError(f"{what} is unavailable: {_missing[what]}")
 
 
 def _write_program(path: Path, content: bytes) -> None:
@@ -155,7 +155,7 @@ def _write_program(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Let one process at a time fetch: tests run in several."""
+    """Let one process at a time download, because tests run in several processes."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     lock = os.open(FOLDER / "lock", os.O_RDWR | os.O_CREAT)
     try:

@@ -88,15 +88,15 @@ class ControlPlane:
             *(f"--requestheader-client-ca-file={self._authority.certificate}",),
             *("--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User"),
             *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
-            # An endpoint must not be a loopback address, and no program needs one.
+            # An endpoint cannot be a loopback address, and no program uses the endpoint.
             *("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none"),
         )
         self._until("kube-apiserver is ready", lambda: self.client.get("/readyz").status_code == httpx.codes.OK)
 
     def start_agones(self, manifest: Path, batch_wait: str) -> None:
         """Install Agones, and start its programs with the rights that its installation file gives them."""
-        for one in agones_objects(manifest, self._authority.certificate):
-            self.create(one)
+        for item in agones_objects(manifest, self._authority.certificate):
+            self.create(item)
         token = self.account_token(SYSTEM, "agones-controller")
         # The extensions read their certificate from /certs, so they get a file system of their own.
         root = self._folder / "extensions"
@@ -104,7 +104,7 @@ class ControlPlane:
         certificate, key = self._authority.issue("agones", f"{SERVICE}.{SYSTEM}.svc")
         for source, name in ((certificate, "certs/server.crt"), (key, "certs/server.key")):
             shutil.copy(source, root / name)
-        # Go finds the path of a program here.
+        # Go programs read their own path from this link.
         (root / "proc" / "self").mkdir(parents=True)
         (root / "proc" / "self" / "exe").symlink_to("/agones-extensions")
         kubeconfig = write_kubeconfig(root / "kubeconfig", API_URL, self._authority.certificate, {"agones": token})
@@ -120,11 +120,11 @@ class ControlPlane:
             "the controller is ready", lambda: httpx.get(f"http://{HOST}:8080/live", trust_env=False).is_success
         )
 
-    def create(self, one: Object) -> None:
+    def create(self, item: Object) -> None:
         """Create an object; SystemExit says why it was rejected."""
-        response = self.client.post(path_of(one), json=one)
+        response = self.client.post(path_of(item), json=item)
         if response.is_error:
-            sys.exit(f"{one['kind']} {one['metadata']['name']} was rejected: {response.text}")
+            sys.exit(f"{item['kind']} {item['metadata']['name']} was rejected: {response.text}")
 
     def account_token(self, namespace: str, name: str) -> str:
         """Return a token of a service account."""
@@ -138,15 +138,15 @@ class ControlPlane:
 
     def write_kubeconfig(self) -> Path:
         """Write the kubeconfig for the command."""
-        for one in account_objects():
-            self.create(one)
+        for item in account_objects():
+            self.create(item)
         tokens = {ACCOUNT: self.account_token(NAMESPACE, ACCOUNT), SET_UP: self._token}
         return write_kubeconfig(self._folder / "kubeconfig", API_URL, self._authority.certificate, tokens)
 
     def _is_allocation_available(self) -> bool:
         path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.allocation.agones.dev"
         conditions = self.client.get(path).raise_for_status().json().get("status", {}).get("conditions", ())
-        return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+        return any(condition["type"] == "Available" and condition["status"] == "True" for condition in conditions)
 
     def _start(
         self, name: str, *arguments: str, environment: Mapping[str, str] | None = None, root: Path | None = None
@@ -159,7 +159,7 @@ class ControlPlane:
 
     def _until(self, what: str, is_true: Callable[[], bool]) -> None:
         started_s = time.monotonic()
-        while time.monotonic() - started_s < READY_S and all(one.poll() is None for one in self._processes):
+        while time.monotonic() - started_s < READY_S and all(process.poll() is None for process in self._processes):
             try:
                 if is_true():
                     print(f"{what}: {time.monotonic() - started_s:.1f} s", flush=True)

@@ -1,8 +1,8 @@
-"""Record the examples of the API description: play simulated matches on a real service and store what it answers.
+"""Record the examples of the API description: play simulated matches on a real service and store its answers.
 
-Run it after a change of what the API returns, and review the difference: `python -m scripts.record_examples`. It takes
+Run it after a change of answers of the API, and review the difference: `python -m scripts.record_examples`. It takes
 one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500, 503
-and RULING_TOO_LATE are not provoked: their text is that of the service.
+and RULING_TOO_LATE are not provoked, but built with the code of the service.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from scripts.recorded_service import RecordedService, Response, wait_until
 FILE = Path(__file__).resolve().parents[1] / "src" / "matchpod" / "web" / "openapi" / "assets" / "examples.json"
 
 MAX_ITEMS = 2
-"""Objects that are kept of a list; enough to see that it is one."""
+"""Maximum number of objects kept of a list, enough to see that it is a list."""
 
 RATE_LIMIT = 300
-"""Requests per minute and key; the other requests of this script stay below it."""
+"""Rate limit of the service, in requests per minute and key. Only the request that provokes the error exceeds it."""
 
 PLAYERS = [str(76561198000000001 + number) for number in range(4)]
 TEAMS = {
@@ -141,7 +141,7 @@ def record(service: RecordedService) -> Recorder:
     series, deathmatch = create_matches(recorder)
     in_progress = record_live_match(recorder, series)
     for server_id in (series, deathmatch):
-        wait_until(lambda one=server_id: has_ended(service, one), "the match has ended")  # type: ignore[misc]
+        wait_until(lambda ended=server_id: has_ended(service, ended), "the match has ended")  # type: ignore[misc]
     wait_until(lambda: len(service.proxy.callbacks) >= 4 or None, "all callbacks have arrived")
     record_results(recorder, in_progress)
     record_ruling(recorder)
@@ -216,7 +216,7 @@ def record_live_match(recorder: Recorder, server_id: str) -> Response:
 
 
 def record_actions(recorder: Recorder, server_id: str) -> None:
-    """Record what can be done to a live match, a request and its end."""
+    """Record which actions are possible on a live match, a requested action, and its end."""
     body = {"type": "say", "text": "Good luck to both teams", "reason": "Final", "by": "Eva Admin"}
     asked = recorder.call("requestAction", "say", body, id=server_id).json["actionId"]
     path = f"/api/v1/servers/{server_id}/actions"
@@ -235,20 +235,20 @@ def create_webhook(recorder: Recorder) -> str:
 
 
 def record_webhook(recorder: Recorder, webhook_id: str) -> None:
-    """Record what is done with a webhook, and what it sent of each type of event."""
+    """Record the operations on a webhook, and a delivery of each type of event."""
     service, events = recorder.service, recorder.service.proxy.events
-    wait_until(lambda: "match.ruled" in {one["type"] for one in events}, "the events have arrived")
+    wait_until(lambda: "match.ruled" in {event["type"] for event in events}, "the events have arrived")
     recorder.call("listWebhooks", "webhooks")
     recorder.call("getWebhook", "all", webhookId=webhook_id)
     recorder.call("changeWebhook", "fewer", {"events": ["map.ended", "match.ended"]}, webhookId=webhook_id)
     recorder.call("rotateWebhookSecret", "rotated", webhookId=webhook_id)
     recorder.call("testWebhook", "test", webhookId=webhook_id)
-    wait_until(lambda: "webhook.test" in {one["type"] for one in events}, "the test has arrived")
+    wait_until(lambda: "webhook.test" in {event["type"] for event in events}, "the test has arrived")
     path = f"/api/v1/webhooks/{webhook_id}/deliveries?state=delivered"
     wait_until(lambda: service.call("GET", path).json["items"], "a delivery is recorded")
     recorder.call("listDeliveries", "deliveries", query="?state=delivered", webhookId=webhook_id)
     listed = service.call("GET", path).json["items"]
-    paused = next(one["id"] for one in listed if one["eventType"] == "match.live")
+    paused = next(delivery["id"] for delivery in listed if delivery["eventType"] == "match.live")
     recorder.call("getDelivery", "delivered", webhookId=webhook_id, id=paused)
     recorder.call("redeliverDelivery", "waiting", webhookId=webhook_id, id=paused)
     recorder.call("redeliverDeliveries", "since", {"since": listed[-1]["createdAt"]}, webhookId=webhook_id)
@@ -259,7 +259,7 @@ def record_webhook(recorder: Recorder, webhook_id: str) -> None:
 
 
 def add_unplayed_events(recorder: Recorder) -> None:
-    """Add the events that no match of this script has, in the form of those that were sent."""
+    """Add examples of events that no match of this script has, built from events that were sent."""
     live, done = (recorder.webhooks[name]["event"] for name in ("match.live", "action.done"))
     at, action = live["timestamp"], done["data"]
     item = {"seq": 31, "timestamp": at, "roundNumber": 4}
@@ -309,7 +309,7 @@ def record_ruling(recorder: Recorder) -> None:
 
 
 def record_check(recorder: Recorder) -> None:
-    """Record a check of the region: what its request returns, and what it has found."""
+    """Record a check of the region: the answer to its request, and its findings."""
     recorder.call("checkRegion", "requested", code="sandbox")
     path = "/api/v1/regions/sandbox/check"
     wait_until(lambda: recorder.service.call("GET", path).json["state"] == "done", "the region has been checked")
@@ -337,7 +337,7 @@ def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
 
 
 def record_streams(recorder: Recorder, server_id: str) -> None:
-    """Record events of the streams: one per stream, since the schema is that of one event."""
+    """Record one event per stream, because the schema describes a single event."""
     map_id = recorder.operations["getMap"]["parameters"]["mapId"]
     for name, parameters, query in (
         ("streamMapEvents", {"mapId": map_id}, ""),
@@ -449,7 +449,7 @@ def record_internal(recorder: Recorder) -> None:
 
 
 def record_operation(recorder: Recorder, endpoint: Endpoint) -> None:
-    """Record an endpoint for operators: the beginning of what it returns."""
+    """Record an endpoint for operators: the beginning of its answer."""
     parameters = {"file": "docs.css"} if "{file}" in endpoint.path else {}
     response = recorder.request(endpoint, parameters)
     if response.json is None:
@@ -467,17 +467,17 @@ def record_operation(recorder: Recorder, endpoint: Endpoint) -> None:
 
 
 def without_secrets(text: str, recorder: Recorder) -> str:
-    """Replace secrets and local addresses by values that are clearly examples."""
+    """Replace secrets and local addresses with values that are clearly examples."""
     service = recorder.service
     text = text.replace(service.proxy.url, "https://caller.example")
     for found in recorder.operations["createMatch"]["responses"]["201"].values():
         text = text.replace(found["rconPassword"], "example-rcon-password")
     for name in ("createWebhook", "rotateWebhookSecret"):
-        for found in (one for of in recorder.operations[name]["responses"].values() for one in of.values()):
+        for found in (body for bodies in recorder.operations[name]["responses"].values() for body in bodies.values()):
             text = text.replace(found.get("secret", "example-secret"), "example-secret")
-    for one in service.proxy.received:
-        if one.path.count("/") == 3:
-            text = text.replace(one.path.rpartition("/")[2], "example-token")
+    for received in service.proxy.received:
+        if received.path.count("/") == 3:
+            text = text.replace(received.path.rpartition("/")[2], "example-token")
     return text.replace(service.key, "mk_live_example")
 
 

@@ -24,10 +24,10 @@ from matchpod.service.demos.uploads import Sender, UploadHead, UploadLimits, Upl
 from matchpod.storage import history, servers
 
 WAIT_S = 300.0
-"""Timeout for anything: the machine may be busy."""
+"""Timeout of each wait, long because the machine may be busy."""
 POLL_S = 0.2
 SERVERS = 8
-"""Simulated servers of the region."""
+"""Number of simulated servers of the region."""
 
 _T = TypeVar("_T")
 
@@ -56,7 +56,7 @@ class Proxy:
         self.received: list[Received] = []
         self.callbacks: list[Any] = []
         self.events: list[Any] = []
-        """What webhooks sent to `/events`."""
+        """Events that webhooks sent to `/events`."""
         self.may_answer = threading.Event()
         """While it is not set, callbacks get no answer."""
         self.may_answer.set()
@@ -67,8 +67,8 @@ class Proxy:
 
     def first(self, method: str, path: str, text: str = "") -> Received:
         """Return the first answered request whose path begins like this and whose body has the text."""
-        asked = [one for one in self.received if one.method == method and one.path.startswith(path)]
-        return next(one for one in asked if text in one.body)
+        asked = [request for request in self.received if request.method == method and request.path.startswith(path)]
+        return next(request for request in asked if text in request.body)
 
     def close(self) -> None:
         """Stop listening."""
@@ -227,7 +227,7 @@ class RecordedService:
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send one request: with the first key unless another is given, and with none if that is empty."""
+        """Send a request with the first key, or with the key given; with no key if that is empty."""
         content = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         used = getattr(self, "key", "") if key is None else key
         all_headers = {"Content-Type": "application/json", **(headers or {})}

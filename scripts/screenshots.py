@@ -1,7 +1,7 @@
 """Take screenshots of every page of the console: wide and narrow, light and dark. Needs Chromium.
 
     python -m scripts.screenshots [FOLDER]      all pages, into build/screenshots by default
-    python -m scripts.screenshots --docs        only the pictures of the pages, into docs/images
+    python -m scripts.screenshots --docs        only the pictures in the docs, into docs/images
     python -m tests.browser.match_day --pictures FOLDER      a full wall, which is the picture in the README
 
 Starts a service with an empty data folder and sandbox matches, some of which are over. Pages are listed in
@@ -31,7 +31,7 @@ SIZES: Final[Sequence[ViewportSize]] = (
 )
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"match": "match", "match-ended": "result"}
-"""The pages whose pictures are in docs, and the names of these; that of the wall is of a whole match day."""
+"""The pages with pictures in the docs, and the names of the pictures. The wall is shown on a whole match day."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """How long the matches are played before the first screenshot."""
@@ -97,7 +97,7 @@ def create(service: ConsoleService, planned: Planned, number: int) -> str:
 def play(service: ConsoleService) -> dict[str, str]:
     """Create all matches and play them for a while; return the ids that addresses contain."""
     print(f"creating {len(OVER) + len(OPEN)} matches")
-    ended, live = ([create(service, one, at) for at, one in enumerate(group, first)] for group, first in GROUPS)
+    ended, live = ([create(service, match, at) for at, match in enumerate(group, first)] for group, first in GROUPS)
     begin = time.monotonic()
     for server_id in ended:
         service.running.wait_for_status(server_id, "stopped", "failed")
@@ -157,7 +157,7 @@ def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, 
 
 
 def photograph_for_readme(browser: Browser, service: ConsoleService, ids: Mapping[str, str], folder: Path) -> None:
-    """Take the screenshots of the README: one screen of each page."""
+    """Take the screenshots for the README: one screen of each page."""
     context = log_in(browser, service, is_operator=False)
     for name, picture in IN_README.items():
         address = addresses.OF_AN_OWNER[name].format(**ids)
@@ -168,7 +168,7 @@ def main() -> None:
     """Take the screenshots."""
     parser = argparse.ArgumentParser(description="Take screenshots of the console.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "screenshots")
-    parser.add_argument("--docs", action="store_true", help="only the pictures of the pages")
+    parser.add_argument("--docs", action="store_true", help="only the pictures in the docs")
     given = parser.parse_args()
     if chromium.executable() is None:
         parser.exit(1, f"{chromium.MISSING}\n")

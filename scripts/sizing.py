@@ -1,4 +1,4 @@
-"""Compute what a number of matches needs, from the figures and formulas of docs/capacity.md."""
+"""Compute the resources for a number of matches, from the figures and formulas of docs/capacity.md."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from math import ceil
 _FIGURE = re.compile(r"^\| (\w) \| .* \| ([\d,.]+) \| .* \|$", re.MULTILINE)
 _HOUR_S = 3600
 EXAMPLES = (10, 100, 500, 2000)
-"""Matches at the same time, as in the table of docs/capacity.md."""
+"""Numbers of concurrent matches in the table of docs/capacity.md."""
 SIZES = (100, 500, 1000, 2000)
-"""The same, as in the table of the chart."""
+"""Numbers of concurrent matches in the table of the chart."""
 
 Figures = Mapping[str, Decimal]
 
@@ -23,12 +23,12 @@ def read_figures(page: str) -> Figures:
 
 
 def replicas(matches: int, figures: Figures) -> int:
-    """Return how many replicas drive these matches, also when one of them is missing."""
+    """Return the number of replicas for these matches, including a spare one in case a replica fails."""
     return 1 + ceil(matches / figures["p"])
 
 
 def example_row(matches: int, figures: Figures) -> str:
-    """Return the row of a number of matches in the table of docs/capacity.md."""
+    """Return the row for this number of matches in the table of docs/capacity.md."""
     f, many = figures, replicas(matches, figures)
     servers = ceil(matches * Decimal("1.1"))
     cells = [

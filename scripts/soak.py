@@ -1,9 +1,9 @@
 """Run the tests repeatedly with random seeds for a given time.
 
 First run all in-process tests once with fixed seeds and check the coverage of the whole package. Then run rounds of the
-soak, law and hypothesis tests, part by part, each round with a new seed. No part starts after the time is over. At last
-play matches at the speed of real games, for an hour unless told otherwise: alone, since other tests would take the
-seconds by which it judges. The first failure ends the run and prints the command that reproduces it.
+soak, law and hypothesis tests, part by part, each round with a new seed. No part starts after the time is over. Finally
+play matches at the speed of real games, by default for an hour, and without other tests, which would distort the timing
+that it judges. The first failure ends the run and prints the command that reproduces it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Run tests that failed beside all others again, alone. One that passes now is unsteady, and must be mended.
+"""Run failed tests again, alone. A test that then passes is unsteady (flaky), and must be fixed.
 
-For CI only, whose machines may be slow and shared. Only tests that are listed in tests/unsteady.txt, with what is known
-of the cause, may fail once: a race that loses one run in ten would otherwise stay for ever.
+This is for CI only, whose machines may be slow and shared. A test may fail once only if tests/unsteady.txt lists it,
+with what is known of the cause. Otherwise a race that fails one run in ten would never be fixed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "unsteady.txt"
 
 MAX_TESTS = 3
-"""If more tests have failed, it is no accident. As many may be listed: with more, others would not be mended."""
+"""Maximum number of failed tests that are run again, since more failures are no accident. It is also the maximum number
+of listed tests, since a longer list would never be fixed."""
 
 
 def read_list(text: str) -> dict[str, str]:
@@ -27,7 +28,7 @@ def read_list(text: str) -> dict[str, str]:
 
 def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
     """Return what is wrong with the list."""
-    faults = [f"at most {MAX_TESTS} tests may be listed: mend one"] if len(listed) > MAX_TESTS else []
+    faults = [f"at most {MAX_TESTS} tests may be listed: fix one"] if len(listed) > MAX_TESTS else []
     for name, cause in listed.items():
         file, _, test = name.partition("::")
         path = root / file
@@ -54,14 +55,14 @@ def try_again(pytest: Sequence[str], cache: Path, listed: Mapping[str, str]) -> 
     failed = failed_tests(cache)
     if not 0 < len(failed) <= MAX_TESTS:
         return 1
-    print(f"{len(failed)} tests failed beside the others; trying them again, alone", flush=True)
+    print(f"{len(failed)} tests failed; running them again, alone", flush=True)
     if subprocess.run([*pytest, *failed], check=False).returncode != 0:
         return 1
     unlisted = [name for name in failed if name not in listed]
     for name in failed:
         print(f"unsteady: {name} # {listed.get(name, 'not listed')}")
     for name in unlisted:
-        print(f"passes alone. Mend it, or commit this line in tests/unsteady.txt:\n{name} # what is known of the cause")
+        print(f"passes alone. Fix it, or commit this line in tests/unsteady.txt:\n{name} # what is known of the cause")
     return 1 if unlisted else 0
 
 

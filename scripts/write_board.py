@@ -128,7 +128,7 @@ def _panels() -> list[Json]:
 
 
 def _panel(panel: Panel, panel_id: int, place: Json) -> Json:
-    """Return a panel, without what Grafana does anyway; its queries are sent to its data source."""
+    """Return a panel, without the defaults of Grafana. Its queries use the data source of the panel."""
     defaults: Json = {"unit": panel.unit, "min": 0}
     is_colored = panel.limits != (None, None)
     if is_colored or panel.kind == "stat":

@@ -146,15 +146,15 @@ def generated_files() -> dict[Path, str]:
 
 
 def _format(value: object, indent: str = "", used: int = 0) -> str:
-    """Return a value as JSON: whatever fits into a line is in one line."""
+    """Return a value as JSON, in one line if it fits."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent) + used + len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
         return line
     inner = f"{indent}  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {_format(one, inner, len(key) + 5)}" for key, one in value.items()]
+        parts = [f"{json.dumps(key)}: {_format(item, inner, len(key) + 5)}" for key, item in value.items()]
     else:
-        parts = [_format(one, inner, 1) for one in value]
+        parts = [_format(item, inner, 1) for item in value]
     begin, end = "{}" if isinstance(value, dict) else "[]"
     return f"{begin}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{end}"
 

@@ -184,15 +184,18 @@ def metrics_page() -> str:
     for group in (Metrics, DatabaseMetrics, ProcessMetrics, DiskMetrics, ConnectionMetrics, HttpMetrics):
         group(registry)
     rows = [
-        f"| `{one.name}` | {one.kind} | {' '.join(f'`{label}`' for label in one.all_labels)} | {one.text} |\n"
-        for one in sorted(registry.all(), key=lambda one: one.name)
+        f"| `{row.name}` | {row.kind} | {' '.join(f'`{label}`' for label in row.all_labels)} | {row.text} |\n"
+        for row in sorted(registry.all(), key=lambda row: row.name)
     ]
     return _METRICS + "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "".join(rows) + _TRACES
 
 
 def errors_page() -> str:
     """Return docs/errors.md."""
-    rows = [f"| `{one.code}` | {one.status} | {meaning_of(one.code)} | {advice} |\n" for one, advice in ADVICE.items()]
+    rows = [
+        f"| `{error.code}` | {error.status} | {meaning_of(error.code)} | {advice} |\n"
+        for error, advice in ADVICE.items()
+    ]
     return _ERRORS % MAX_FAULTS + "".join(rows)
 
 

@@ -1,4 +1,4 @@
-# A CS2 server without the game: its files have 60 GB and are mounted from the node. docs/deploy.md has the layout.
+# A CS2 server without the game, whose files need 60 GB and are mounted from the node. docs/deploy.md has the layout.
 #   docker build --file deploy/image/cs2.Dockerfile --tag matchpod-cs2 .
 # BASE is Steam Linux Runtime 3 (sniper), the only one that Valve supports for the game: Debian 11 with Python 3.9. Pin it
 # by digest once it runs with your build of the game: `docker buildx imagetools inspect` shows the digest.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Start a game server with a login token (GSLT) that no other server of this machine uses:
 #   start_with_token.sh TOKENS LOCKS CFG COMMAND...
-# TOKENS has one token per line, LOCKS is a folder that all servers of the machine share. CFG is written for the game, to
-# be executed before its first map. The game keeps the lock, so its token is free again when it has ended.
+# TOKENS has one token per line, LOCKS is a folder that all servers of the machine share. CFG is written for the game,
+# which executes it before its first map. The game holds the lock, so the token becomes free when the game ends.
 set -eu
 [ $# -ge 4 ] || { echo "usage: start_with_token.sh TOKENS LOCKS CFG COMMAND..." >&2; exit 2; }
 tokens=$1 locks=$2 cfg=$3

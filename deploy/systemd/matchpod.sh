@@ -9,7 +9,7 @@ if ! cd /var/lib/matchpod 2>/dev/null; then
     echo "matchpod: /var/lib/matchpod does not exist. Start the service first: systemctl start matchpod" >&2
     exit 1
 fi
-set -a # pass all of them on
+set -a # export all settings
 MATCHPOD_DATA_DIR=/var/lib/matchpod
 if [ -e /etc/matchpod/matchpod.env ]; then
     . /etc/matchpod/matchpod.env

@@ -1,6 +1,6 @@
 """Run the `matchpod` command.
 
-`simulate` does not import the rest, because many simulated servers start at once.
+`simulate` does not import the other commands, because many simulated servers start at the same time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Entry point of `matchpod` and of `python -m matchpod`, with the arguments of the process unless given."""
+    """Run a command, with the arguments of the process by default; the entry point of `matchpod`."""
     if args is None:
         args = sys.argv[1:]
     if args[:1] == ["simulate"]:

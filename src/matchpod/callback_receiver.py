@@ -1,6 +1,6 @@
-"""Receive callbacks and check their signatures, to try Matchpod without writing a receiver.
+"""Receive callbacks and check their signatures, for trying Matchpod without writing a receiver.
 
-No request raises an exception; each one is accepted or rejected. There is no access control: anyone who can reach the
+Every request is accepted or rejected; none raises an exception. There is no access control, so anyone who can reach the
 address can send requests.
 """
 
@@ -92,7 +92,7 @@ class CallbackReceiver:
         on_callback: Callable[[ReceivedCallback], None],
         on_rejection: Callable[[str], None],
     ) -> None:
-        """Without `secrets`, signatures are not checked; `status` is the status of the response to every callback."""
+        """Without `secrets`, signatures are not checked; every callback is answered with `status`."""
         self._status = status
         self._secrets = secrets
         self._now_s = now_s
@@ -110,7 +110,7 @@ class CallbackReceiver:
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         if scope["method"] != "POST":
-            return 405, b"Callbacks are sent here by POST.\n"
+            return 405, b"Send callbacks with POST.\n"
         try:
             body = await read_body(scope, receive, MAX_BODY_BYTES)
         except PayloadTooLargeError:
@@ -146,7 +146,7 @@ class CallbackReceiver:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the `callbackUrl` for a socket bound to this address, as reachable from this machine."""
+    """Return the `callbackUrl` for programs on this machine, for a socket that is bound to this address."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

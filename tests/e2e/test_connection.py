@@ -116,7 +116,7 @@ def test_limit_of_a_head_counts_every_byte(padding: bytes, size: int, status: by
     response = run_client(send_parts(start + line + end))
     assert response.split()[1] == status
     if status == b"400":
-        assert body_of(response)["message"] == f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+        assert body_of(response)["message"] == f"The request head exceeds the limit of {MAX_HEAD_BYTES} bytes."
 
 
 def test_trailers_are_limited_like_a_head() -> None:

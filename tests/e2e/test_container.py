@@ -195,8 +195,8 @@ def test_database_url_without_a_user_is_reported_if_the_process_has_none_either(
     )
     assert (done.returncode, done.stderr) == (
         1,
-        f"matchpod: MATCHPOD_DATABASE_URL names no user, and the user of this process (uid {UID}) has no name. Write it"
-        " as postgresql://user@host/name.\n",
+        f"matchpod: MATCHPOD_DATABASE_URL has no user name, and the user of this process (uid {UID}) has no name"
+        " either. Write the URL as postgresql://user@host/name.\n",
     )
 
 

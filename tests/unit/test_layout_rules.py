@@ -119,7 +119,7 @@ LONG_DOCSTRING = '"""One.\n' + "More.\n" * 8 + '"""\n'
                 "src/matchpod/web/second.py": GOOD + "class _Own:\n    pass\nclass Pause:\n    pass\n",
                 f"{SIMULATOR}/src/cs2_simulator/third.py": GOOD + "class Pause:\n    pass\n",
             },
-            ["src/matchpod/web/second.py:4 the class Pause has the name of one in src/matchpod/app/first.py"],
+            ["src/matchpod/web/second.py:4 the class Pause has the same name as one in src/matchpod/app/first.py"],
             id="public class of the same name",
         ),
         pytest.param(

@@ -75,7 +75,7 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"a comment every {HEARTBEAT_S:g} s",
         f"accept a revoked key for {CACHE_MS // 1000} more seconds",
         f"streams end within {CACHE_MS // 1000 + CHECK_S:g} seconds",
-        f"{MAX_PIPELINED + 1} requests sent before the answer to the first",
+        f"{MAX_PIPELINED + 1} pipelined requests on a connection",
         f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
         f"served {METRICS_PER_S} times per second, to all clients together",
         f"the request waits up to {METRICS_WAIT_S:g} s, then 429",

@@ -472,7 +472,7 @@ def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
 
 def test_faults_of_a_process_fleet_name_the_key_with_its_path() -> None:
     only_command = "has no effect; the command must contain"
-    only_folder = "has no effect with install_dir; every server has"
+    own_folder = "has no effect with install_dir, because every server has a folder of its own"
     tv_ports = "and the placeholder {tv_port} in the command need each other"
     for more, key, fault in [
         ('command = ["{port}", "{rcon_password}", "{prot}"]', "command", "is a list;"),
@@ -497,8 +497,8 @@ def test_faults_of_a_process_fleet_name_the_key_with_its_path() -> None:
             "is missing; it must be the folder in which",
         ),
         (FOLDERS + 'command = ["cs2", "{port}"]', "install_dir", f"{only_command} the placeholder"),
-        (FOLDERS + 'command = ["{game}", "{port}"]\nworking_dir = "/"', "working_dir", f"{only_folder} its"),
-        (FOLDERS + 'command = ["{game}", "{port}", "{cfg}"]\ncfg_dir = "/cfg"', "cfg_dir", f"{only_folder} its own."),
+        (FOLDERS + 'command = ["{game}", "{port}"]\nworking_dir = "/"', "working_dir", own_folder),
+        (FOLDERS + 'command = ["{game}", "{port}", "{cfg}"]\ncfg_dir = "/cfg"', "cfg_dir", f"{own_folder}."),
         (
             FOLDERS + 'command = ["{game}", "{port}"]\naddons = ["../x"]',
             "addons",

@@ -48,7 +48,7 @@ def test_list_names_tests_that_exist_with_a_cause(tmp_path: Path) -> None:
     faults = try_again.list_faults(wrong, tmp_path)
     assert len([fault for fault in faults if "no such test" in fault]) == 3
     assert len([fault for fault in faults if "say what is known" in fault]) == 4
-    assert faults[0] == "at most 3 tests may be listed: mend one"
+    assert faults[0] == "at most 3 tests may be listed: fix one"
 
 
 @pytest.mark.parametrize("number", [0, try_again.MAX_TESTS + 1])

@@ -94,7 +94,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What several services use."""
+    """Parts that several services use."""
 
     disk: DiskSpace
     remote: RemoteMatches
@@ -142,7 +142,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broadcasts(self) -> Broadcasts:
-        """What changes on the pages of the console."""
+        """The live updates of console pages."""
         return self.console.broadcasts
 
 
@@ -154,9 +154,9 @@ def compose(
     upload_base: str | None = None,
     begun: BegunEntry | None = None,
 ) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers, and game servers.
+    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers and game servers.
 
-    These upload demos at `upload_base`; None without demos.
+    Game servers upload demos at `upload_base`; None without demos.
     """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
@@ -192,7 +192,7 @@ def compose(
 def _compose_services(
     resources: Resources, deps: Deps, dispatcher: CallbackDispatcher, supervisor: Supervisor, *, shared: _Shared
 ) -> Services:
-    """Return what handlers use."""
+    """Return the services that handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
     audit = Audit(db=db, clock=clock)
     return Services(
@@ -260,14 +260,14 @@ def _compose_web(
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
     if not has_ops:
         return web, None
-    # That port has few connections: one that waits could not be used by others meanwhile.
+    # That port has few connections, so no request may occupy one of them while it waits.
     limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
     probed = msgspec.structs.replace(services, limits=limits, access_log=AccessLog.OFF)
     return web, create_web(probed, endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
-    """Raise ResourcesError if a fleet can start no servers; warn if it shows their passwords to other users."""
+    """Raise ResourcesError if a fleet cannot start servers; warn if it exposes their passwords to other users."""
     for region in settings.regions:
         fleet = region.fleet
         if not isinstance(fleet, ProcessFleetSettings):
@@ -307,10 +307,10 @@ def compose_regions(
     metrics: Metrics | None = None,
     trials_of: Callable[[str], Trials] | None = None,
 ) -> Sequence[Region]:
-    """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
+    """Build the regions with their fleets; each fleet has its own part of the data folder.
 
-    Servers are started in the name of the installation, which never touches those of another one. `trials_of` returns
-    the trials of a region's fleet secret; only processes that drive matches need it.
+    Servers are marked with the id of the installation, which never touches servers of other installations. `trials_of`
+    returns the attempts to use a region's fleet secret; only processes that drive matches need it.
     """
     metrics = metrics or Metrics(Registry())
     return [
@@ -390,7 +390,7 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 def _compose_agones_fleet(
     code: str, fleet: AgonesFleetSettings, consoles: Consoles, owner: str, *, metrics: Metrics, trials: Trials
 ) -> Fleet:
-    # Imported here: the HTTP client is slow to import, and most installations have no cluster.
+    # Imported here, because the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
     from matchpod.adapters.fleets.agones_options import (
         FLEET_LABEL,
@@ -499,7 +499,7 @@ def _compose_deps(
 
 
 def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
-    """Return the streams; what they read takes turns with requests."""
+    """Return the streams; their reads and requests share the same turns."""
     of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
     return Streams(
         db=resources.db,

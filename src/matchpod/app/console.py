@@ -27,7 +27,7 @@ from matchpod.web import Services
 def compose_console(
     resources: Resources, deps: Deps, services: Services, *, remote: RemoteMatches, owner: str
 ) -> ConsoleDeps:
-    """Build what the pages of the console depend on."""
+    """Build the dependencies of the console's pages."""
     db, clock = resources.db, resources.clock
     audit = services.audit
     region_alerts = RegionAlerts(db=db, clock=clock, regions=deps.regions)

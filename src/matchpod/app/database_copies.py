@@ -1,7 +1,8 @@
-"""Find out whether this database is a copy of another installation's, whose matches it must not drive.
+"""Detect whether this database is a copy of another installation's database, whose matches must not be driven twice.
 
-A service that drives matches records where its database is. A database that is found elsewhere was copied or restored:
-it serves reads only until an operator says that the original is gone (`matchpod serve --restored`).
+A service that drives matches stores the place of its database in the database itself. If the stored place does not fit,
+the database was copied or restored. The service is then read-only until an operator confirms that the original is gone
+(`matchpod serve --restored`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from matchpod.ports import DatabaseError, DatabaseUnavailableError
 from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
 
 RENEW_S: Final = 10 * 60.0
-"""How often a running service changes the token of its SQLite database: an older copy that is put in its place later
-than this is noticed."""
+"""Seconds between two changes of the token of an SQLite database by a running service. An older copy that replaces the
+database is detected if the token has changed since the copy was made."""
 
 _log = logging.getLogger(__name__)
 
 
 async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
-    """Record that this installation drives the matches. If it must not, return the reason as a sentence.
+    """Record that this installation drives the matches. If it must not drive them, return the reason as a sentence.
 
-    With `is_restored`, an operator has said that the original of this database is gone.
+    With `is_restored`, an operator has confirmed that the original of this database is gone.
     """
     if not resources.settings.drive:
         _log.warning("serving reads only: MATCHPOD_DRIVE is off")
@@ -49,13 +50,13 @@ async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
     except (DatabaseUnavailableError, ResourcesError) as exc:
         if reason is not None:
             raise
-        # The disk may be full: the database is still where it was, and the service can at least be read.
+        # The disk may be full. The database has not moved, so the service can run anyway.
         _log.warning("place of the database not recorded", extra={"reason": str(exc)})
     return None
 
 
 async def find_copy(resources: Resources) -> str | None:
-    """Return why this database is a copy, as the rest of a sentence; None if it is not."""
+    """Return why this database is a copy, as a clause; None if it is not a copy."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)
@@ -63,13 +64,13 @@ async def find_copy(resources: Resources) -> str | None:
             return None
         return "it was restored or copied from another PostgreSQL database"
     reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
-    if reason is not None:  # again: a running service may just have changed its token
+    if reason is not None:  # read again, because a running service may just have changed its token
         reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
     return reason
 
 
 async def settle(resources: Resources) -> None:
-    """Record that the original of this database is here."""
+    """Record the current place of this database, which is the original from now on."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)
@@ -77,8 +78,8 @@ async def settle(resources: Resources) -> None:
             await store_place(db, here, earlier=None)
         return
     file, token = PlaceFile(resources.settings.data_dir), new_token()
-    # In this order: if the process dies in between, the file still has the token of an earlier place. That may not be
-    # the last one, if the process before died in between too.
+    # If the process dies between these steps, the file still has the token of an earlier place, which the database
+    # also stores. It is not always the last place, because the process before may have died at the same point.
     earlier = await asyncio.to_thread(_valid_place, file, await read_place(db))
     await store_place(db, token, earlier=earlier)
     await asyncio.to_thread(_write_token, file, token)
@@ -86,19 +87,19 @@ async def settle(resources: Resources) -> None:
 
 
 async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None:
-    """Change the token of an SQLite database from time to time, until cancelled."""
+    """Change the token of an SQLite database every `pause_s`, until cancelled."""
     while True:
         await asyncio.sleep(pause_s)
         if resources.db.is_shared:
             continue
         try:
             await settle(resources)
-        except (DatabaseError, ResourcesError, OSError) as exc:  # the disk may be full; both tokens are accepted
+        except (DatabaseError, ResourcesError, OSError) as exc:  # the disk may be full; old and new token are valid
             _log.warning("token of the data folder not changed", extra={"reason": str(exc)})
 
 
 def _valid_place(file: PlaceFile, stored: StoredPlace) -> str | None:
-    """Return which of the two places the file matches; None if neither."""
+    """Return the stored place that the file matches, the current or the earlier one; None if it matches neither."""
     return next((place for place in (stored.place, stored.earlier) if place is not None and file.is_at(place)), None)
 
 

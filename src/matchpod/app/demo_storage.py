@@ -1,4 +1,4 @@
-"""Open the storage of demos that the settings name, and check that it can be used."""
+"""Open the configured demo storage, and check that it can be used."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ONE_PROCESS: Final = (
 
 
 def open_demo_storage(settings: Settings) -> DemoStorage:
-    """Return the storage; it is not asked for anything yet."""
+    """Return the storage, without connecting to it yet."""
     folder, parts = demo_folder(settings), urlsplit(settings.demo_storage_url)
     if folder is not None:
         return FolderStorage(folder)
-    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here: it needs an extra, and half a second
+    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here, because it needs an extra and is slow
 
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
     return S3Storage(
@@ -45,9 +45,9 @@ def demo_folder(settings: Settings) -> Path | None:
 
 
 async def demo_storage_fault(settings: Settings, db: Database, storage: DemoStorage) -> str | None:
-    """Return why the storage cannot be used by a service with these settings; None if it can.
+    """Return why a service with these settings cannot use the storage; None if it can.
 
-    A process that was just killed looks alive for a few seconds, so that is waited for.
+    Wait for the heartbeat of a killed process to expire, which takes a few seconds.
     """
     if settings.upload_port is None:
         return None

@@ -9,7 +9,7 @@ from matchpod.settings import AgonesFleetSettings, Settings
 
 
 def missing_extras(settings: Settings) -> list[str]:
-    """Return a sentence for each missing extra, which says what needs it and how to install it."""
+    """Return a sentence for each missing extra: which feature needs it, and where its installation is described."""
     return [
         f"{what} needs the extra 'matchpod[{extra}]', which is not installed; docs/one-box.md has the commands."
         for what, extra, modules in _needed(settings)
@@ -18,7 +18,7 @@ def missing_extras(settings: Settings) -> list[str]:
 
 
 def _needed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield what needs an extra, the extra, and the modules that are imported because of it."""
+    """Yield each feature that needs an extra, with the name of the extra and the modules that it installs."""
     if settings.database_url is not None:
         yield "The PostgreSQL database", "postgres", ("asyncpg",)
     if settings.demo_storage_url.startswith("s3:"):

@@ -1,8 +1,8 @@
 """Create the first organization and API key, and show them with a link to the console and commands to try.
 
-Runs only if the database has no organization. The key is shown once, since only its hash is stored: on the terminal, or
-in a file for its owner only. Without a terminal, output often goes to a log that more people can read. A program that
-sets up an installation chooses the key itself and passes it in a file.
+Runs only if the database has no organization. The key is shown once, because only its hash is stored. It is printed on
+the terminal. Without a terminal, it is written into a file that only the owner can read, because the output often goes
+to a log that more people can read. A program that sets up an installation generates the key and passes it in a file.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ LISTENER: Final = "http://127.0.0.1:9000/"
 """The default address of `matchpod listen`."""
 
 MIN_DIFFERENT_CHARACTERS: Final = 12
-"""A random key has about 30 different characters; with fewer than these it was typed by hand, and can be guessed."""
+"""Minimum number of different characters in a key. A random key has about 30; a key with fewer than 12 was typed by
+hand, and could be guessed."""
 
 _MAX_FILE_BYTES: Final = 1_000
-"""Bytes read from the file with the first key, more than it needs."""
+"""Maximum number of bytes that are read from the file with the first key; more than a key needs."""
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
@@ -53,9 +54,9 @@ async def create_first_key(access: Access) -> str | None:
 
 
 async def create_key_from_file(access: Access, path: Path) -> None:
-    """Create an organization with the key in this file, unless there is one; FirstKeyError if it cannot be used.
+    """Create an organization with the key in this file, unless there is an organization already.
 
-    The file stays mounted after the first start: then it may be gone, or have a key that was replaced.
+    FirstKeyError if the file cannot be used at the first start. At later starts, it may be missing or have an old key.
     """
     is_first = not await access.organizations()
     try:
@@ -63,7 +64,7 @@ async def create_key_from_file(access: Access, path: Path) -> None:
     except FirstKeyError as exc:
         if is_first:
             raise
-        _log.warning("file with the first API key ignored: it is not needed any longer", extra={"reason": str(exc)})
+        _log.warning("file with the first API key ignored: no longer needed", extra={"reason": str(exc)})
         return
     if is_first:
         try:
@@ -84,7 +85,7 @@ async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_u
 
 
 async def another_key_text(access: Access, *, command: str, has_console: bool) -> str:
-    """Return how to get a key and a link to the console if an earlier start has shown the first ones."""
+    """Return the commands that create another key and another link to the console, for starts after the first."""
     names = [organization.name for organization in await access.organizations()]
     name = ORGANIZATION if ORGANIZATION in names else names[0]
     option = f"--org {shlex.quote(name)}"
@@ -113,9 +114,9 @@ def write_key_file(folder: Path, text: str) -> Path:
 def welcome_text(
     key: str, *, link: str | None, base_url: str, region: str, command: str, has_callback: bool = True
 ) -> str:
-    """Return the text to show with the key, and with a link to the console if there is one.
+    """Return the text that shows the key, the link to the console if there is one, and commands to try.
 
-    `command` is how to run this program; `has_callback` is False if callbacks may not go to this machine.
+    `command` runs this program; `has_callback` is False if callbacks may not go to this machine.
     """
     authorization = f"-H 'Authorization: Bearer {key}'"
     body = json.dumps(_match_body(region, has_callback=has_callback))

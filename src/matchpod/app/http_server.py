@@ -1,8 +1,8 @@
-"""Bind the listening socket and accept HTTP connections on it, also when the process runs out of open files.
+"""Bind the listening socket and accept HTTP connections on it, even when the process runs out of file descriptors.
 
-The socket is bound before anything else is built, because game servers are configured with its real port. Connections
-are accepted here and not by the event loop: out of descriptors, uvloop uses all CPU time to try again or drops waiting
-clients, and asyncio logs thousands of tracebacks.
+The socket is bound before anything else is built, because game servers are configured with its real port. This module
+accepts connections instead of the event loop. Without free descriptors, uvloop uses all CPU time for retries or drops
+waiting clients, and asyncio logs thousands of tracebacks.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from matchpod.web.http.connections import Connections, Patience
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 
 BACKLOG: Final = 2048
-"""Connections waiting to be accepted: a thousand game servers may post at the same moment."""
+"""Maximum number of connections waiting to be accepted; a thousand game servers may post at the same moment."""
 ACCEPTED_AT_ONCE: Final = 16
-"""Connections accepted before other work of the event loop continues: each takes a tenth of a millisecond."""
+"""Maximum number of connections accepted per iteration of the event loop; each takes a tenth of a millisecond."""
 DEFER_S: Final = 1
-"""How long the system keeps a connection to a port with places for probes back if no request arrives on it."""
+"""Seconds that the system waits for the first bytes of a request before it passes on a connection, on ports with places
+for probes."""
 ACCEPT_PAUSE_S: Final = 0.5
-"""Pause after a failed `accept`: an open file is needed, and other work may close some meanwhile."""
+"""Seconds until the next `accept` after it failed for lack of a descriptor. Other work may close some meanwhile."""
 CLOSED_IN_PAUSE: Final = 16
-"""Idle connections that are closed for a pause, so that other parts of the service get open files first."""
+"""Number of idle connections that are closed for each pause, so that other parts of the service get descriptors."""
 
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
 )
-"""Requests that are always answered: those of game servers, and the probes of operators."""
+"""Requests that are always answered: requests of game servers, probes, and scrapes of the metrics."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
-"""Limits of a server that is not the service; a process may usually have 1,024 open files."""
+"""Limits of servers other than the service; the usual limit on open files is 1,024."""
 DEFAULT_PATIENCE: Final = Patience()
 
 
@@ -102,7 +103,7 @@ class HttpServer:
         asyncio.get_running_loop().add_reader(bound, self._accept, bound)
 
     def _accept(self, bound: socket.socket) -> None:
-        """Accept the connections that are waiting; connections beyond the limit are closed at once."""
+        """Accept waiting connections; close connections above the limit at once."""
         for _ in range(ACCEPTED_AT_ONCE):
             try:
                 client, (host, *_) = bound.accept()
@@ -140,7 +141,7 @@ class HttpServer:
 
 
 def _peek(client: socket.socket) -> bytes:
-    """Return the first bytes of a request, which stay to be read, as far as they have arrived."""
+    """Return the first bytes of a request, as far as they have arrived, without consuming them."""
     try:
         return client.recv(PROBE_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except OSError:
@@ -150,7 +151,7 @@ def _peek(client: socket.socket) -> bytes:
 def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
     """Return a socket bound to this address, not listening yet; raise ResourcesError if that fails.
 
-    `setting` is the variable that sets the port, for the error.
+    `setting` is the variable that configures the port, for the error text.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -158,7 +159,7 @@ def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
         )[0]
         bound = socket.socket(family, kind, protocol)
         try:
-            # After a quick restart, connections of the last process are still in TIME_WAIT on the port.
+            # After a quick restart, connections of the previous process are still in TIME_WAIT on the port.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
             bound.setblocking(False)  # noqa: FBT003 - no keyword arguments

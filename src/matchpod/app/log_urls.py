@@ -1,6 +1,6 @@
-"""Find regions whose game servers cannot reach the service at the URL that they are given.
+"""Find regions whose game servers cannot reach the service at their configured URL.
 
-Only what the settings show is refused: a URL of this machine or of a cluster, and servers elsewhere.
+Only faults that the settings show are reported: servers elsewhere with a URL of this machine or of a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matchpod.settings import (
 )
 
 _POD: Final = "kubernetes.default.svc"
-"""The name of its own cluster's API for a pod, with or without the domain of the cluster."""
+"""The host name of the Kubernetes API inside a cluster, which may be followed by the cluster's domain."""
 
 
 class _Place(Enum):
@@ -34,7 +34,7 @@ class _Place(Enum):
 
 
 def unreachable_log_urls(settings: Settings, base: str) -> Sequence[str]:
-    """Return a sentence for each such region; `base` is the URL for regions that set none."""
+    """Return a sentence for each such region; `base` is the URL for regions without a URL of their own."""
     urls = settings.log_urls
     found = ((region, urls.get(region.code, base)) for region in settings.regions)
     return [
@@ -72,13 +72,13 @@ def _place_of(fleet: FleetSettings) -> _Place:
 def _place_of_cluster(fleet: AgonesFleetSettings) -> _Place:
     if fleet.kubeconfig is None:
         return _Place.CLUSTER
-    # Imported here: most installations have no cluster.
+    # Imported here, because most installations have no cluster.
     from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
     from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 
     try:
         host = urlsplit(read_kubeconfig(fleet.kubeconfig, fleet.context).server).hostname or ""
-    except ClusterConfigError:  # the check of the fleet says what is wrong
+    except ClusterConfigError:  # the check of the fleet reports the fault
         return _Place.HERE
     if is_loopback(host):
         return _Place.HERE

@@ -1,10 +1,10 @@
-"""Watch the event loop from a thread: log what stalls it, and end the process if it does not go on.
+"""Watch the event loop from a thread: log what stalls it, and end the process if a stall lasts too long.
 
-All matches of a process share its event loop, so code that never returns stops them all: another process, or this one
-after a restart, must take them over. A thread asks the loop for a sign of life several times a second. It counts only
-the time in which it ran itself: a process that was stopped, a suspended machine or a debugger is not a stall. Code that
-never releases the lock of the interpreter (a regular expression) stops this thread too; then a signal ends the process
-after the same time, in CPU time. No error ends the thread while the loop lives, as it must postpone that signal.
+All matches share the event loop, so code that never returns stops them all, and another process must take them over. A
+thread pings the loop several times a second. It counts only the time in which it ran itself, so a stopped process, a
+suspended machine or a debugger is no stall. Code that never releases the GIL, such as a regular expression, stops this
+thread too. Then a signal ends the process after the same CPU time. The thread postpones that signal with each ping, so
+no error may end it while the loop runs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from queue import SimpleQueue
 from typing import Final
 
 TICK_S: Final = 0.25
-"""How often the thread looks."""
+"""Seconds between two checks of the loop."""
 
 MAX_STEP_S: Final = 2 * TICK_S
-"""The most that counts between two looks: if more time passed, the thread did not run either."""
+"""Maximum number of seconds that count between two checks. If more time passed, the thread did not run either."""
 
 STALL_S: Final = 1.0
-"""A loop that does not answer for this long is stalled. The longest legitimate work takes a tenth of it."""
+"""Seconds without an answer after which the loop is stalled. The longest legitimate work takes a tenth of that."""
 
 LOG_EVERY_S: Final = 60.0
-"""The stack is logged at most this often."""
+"""Minimum number of seconds between two logged stacks."""
 
 LAST_WORDS_S: Final = 2.0
-"""How long the last log record may take: what stalls the loop may be the log itself."""
+"""Timeout for writing a log record, because the log itself may be what stalls the loop."""
 
 EXIT_CODE: Final = 70
 """Exit code of a process that ended itself: EX_SOFTWARE, an internal error."""
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoopVerdict(Enum):
-    """What to do after a look at the loop."""
+    """What to do after a check of the loop."""
 
     NOTHING = auto()
     LOG = auto()
@@ -56,7 +56,7 @@ class LoopVerdict(Enum):
 
 
 class StallClock:
-    """How long the loop has not answered, from the times at which the thread looked at it."""
+    """Measures how long the loop has not answered, from the times of the checks."""
 
     def __init__(self, exit_s: float) -> None:
         self.stalled_s = 0.0
@@ -66,7 +66,7 @@ class StallClock:
         self._is_logged = False
 
     def look(self, now_s: float, *, has_answered: bool) -> LoopVerdict:
-        """Return what to do, given whether the loop has answered the last question; never ends with `exit_s` 0."""
+        """Return what to do, given whether the loop has answered the last ping; never EXIT if `exit_s` is 0."""
         step_s = 0.0 if self._looked_s is None else min(now_s - self._looked_s, MAX_STEP_S)
         self._looked_s = now_s
         if has_answered:
@@ -86,9 +86,9 @@ class StallClock:
 def watched_loop(
     *, exit_s: float, on_stall: Callable[[float], None], on_lag: Callable[[float], None] = lambda _: None
 ) -> Iterator[None]:
-    """Watch the running loop; `on_stall` is called in it, with the seconds, once it goes on after a stall.
+    """Watch the running loop. Once it continues after a stall, it calls `on_stall` with the duration in seconds.
 
-    `on_lag` is called in it after each look, with the seconds that this call had to wait.
+    It also calls `on_lag` for each ping, with the seconds that the ping waited in the loop's queue.
     """
     watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall, on_lag=on_lag)
     watch.start()
@@ -117,14 +117,14 @@ class _LoopWatch:
         self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
-        # Log records are written by a thread of their own: what stalls the loop may hold the lock of the log. It exists
-        # from the start: when the loop stalls, there may be no room for another thread.
+        # A separate thread writes the log records, because the code that stalls the loop may hold the log's lock. It
+        # exists from the start, because it may be impossible to create a thread when the loop stalls.
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 
     def start(self) -> None:
         if self._exit_s:
-            # Its handler needs no lock of the interpreter: it prints all stacks, then the signal ends the process.
+            # This handler does not need the GIL. It prints all stacks, then the signal ends the process.
             faulthandler.register(signal.SIGPROF, file=STDERR, all_threads=True, chain=True)
         self._writer.start()
         self._thread.start()
@@ -166,12 +166,12 @@ class _LoopWatch:
                 os._exit(EXIT_CODE)
 
     def _ask(self, stalled_s: float) -> None:
-        """Ask the loop for a sign of life, and report the stall that has ended."""
+        """Ping the loop, and report the stall that has ended."""
         self._has_answered = False
         try:
             self._loop.call_soon_threadsafe(self._answer, stalled_s, time.monotonic())
         except BaseException:
-            self._has_answered = True  # there is no question to answer
+            self._has_answered = True  # no ping is pending
             raise
 
     def _answer(self, stalled_s: float, asked_s: float) -> None:
@@ -189,14 +189,14 @@ class _LoopWatch:
                 self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), sys.exc_info()))
 
     def _log_stack(self, message: str, level: int) -> None:
-        """Log where the loop is."""
+        """Log the stack of the loop's thread."""
         frame = sys._current_frames().get(self._loop_thread)
         stack = "" if frame is None else "".join(traceback.format_stack(frame))
         about = {"stalled_s": round(self._clock.stalled_s, 1)}
         self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), None, extra=about, sinfo=stack))
 
     def _write(self, record: logging.LogRecord) -> None:
-        """Let a record be written, and wait for that briefly."""
+        """Pass a record to the writer thread, and wait briefly until it is written."""
         is_written = threading.Event()
         self._records.put((record, is_written))
         is_written.wait(LAST_WORDS_S)
@@ -204,6 +204,6 @@ class _LoopWatch:
     def _write_records(self) -> None:
         while (item := self._records.get()) is not None:
             record, is_written = item
-            with suppress(Exception):  # a handler with a bug; the next record may be the last one
+            with suppress(Exception):  # a log handler with a bug must not prevent later records
                 _log.handle(record)
             is_written.set()

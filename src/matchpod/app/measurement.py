@@ -1,4 +1,4 @@
-"""Connect measurements outside of the service, of this process and of clusters, with its metrics."""
+"""Connect measurements of this process and of Kubernetes clusters with the metrics of the service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
-    """Create the metrics and spans of this process; return them with a database whose calls are counted."""
+    """Create the metrics and spans of this process; return them, and the resources with a database that is measured."""
     registry = Registry()
     metrics = Metrics(registry, regions=[region.code for region in resources.settings.regions])
     _measure_process(registry, database="postgresql" if resources.db.is_postgres else "sqlite")
@@ -32,10 +32,10 @@ def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
 
 
 def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpans:
-    """Return where spans of matches go: to the collector that the environment names, if it names one."""
+    """Return the exporter of match spans; it exports nothing unless the environment configures a collector."""
     if not any(name.startswith("OTEL_") for name in environment):
         return NO_SPANS
-    # Imported here: most installations have no collector, and its HTTP client is slow to import.
+    # Imported here, because most installations have no collector, and its HTTP client is slow to import.
     from matchpod.adapters.otlp_exporter import OtlpExporter, ignored_variables, read_options
 
     if ignored := ignored_variables(environment):
@@ -106,5 +106,5 @@ class RegionMeter(ClusterMeter):
         self._confirmed_s = self._monotonic()
 
     def update(self) -> None:
-        """Set the age of the watch; if it never worked, since the start."""
+        """Set the age of the watch, which counts from the start if the watch never worked."""
         self._metrics.watch_age_s.set(self._monotonic() - self._confirmed_s, self._region)

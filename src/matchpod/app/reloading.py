@@ -1,4 +1,4 @@
-"""Read the settings again when the process gets SIGHUP, and replace the lists of servers of static fleets.
+"""Reload the settings at SIGHUP, and replace the server lists of static fleets.
 
 Everything else in the settings takes effect at the next start.
 """
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerLists:
-    """The lists of the static fleets of this process."""
+    """The server lists of this process's static fleets."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ServerLists:
         load: Callable[[], Settings],
         base: str,
     ) -> None:
-        """`load` reads the settings again, or raises SettingsError; `base` is the URL for the servers' logs."""
+        """`load` reads the settings, or raises SettingsError; `base` is the URL for the servers' logs."""
         self._settings = settings
         self._regions = regions
         self._load = load
@@ -40,7 +40,7 @@ class ServerLists:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Read the lists again at each SIGHUP."""
+        """Reload the lists at each SIGHUP, until the end of the block."""
         loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGHUP)
         loop.add_signal_handler(signal.SIGHUP, self.read_again)
         try:
@@ -50,7 +50,7 @@ class ServerLists:
             signal.signal(signal.SIGHUP, before)
 
     def read_again(self) -> None:
-        """Replace the lists; with invalid settings, log what is wrong with them and keep the lists."""
+        """Reload the settings and replace the lists. If the settings are invalid, log the faults and keep the lists."""
         try:
             found = self._load()
             faults: Sequence[str] = unreachable_log_urls(found, self._base)
@@ -58,7 +58,7 @@ class ServerLists:
             faults = exc.faults
         if faults:
             for fault in faults:
-                _log.error("settings not read again", extra={"error": fault})
+                _log.error("settings not reloaded", extra={"error": fault})
             return
         new = {region.code: region.fleet for region in found.regions}
         for region in self._settings.regions:
@@ -77,7 +77,7 @@ class ServerLists:
         fleet.replace_servers(servers)
         after = set(fleet.slots)
         about = {"region": code, "servers": len(after), "added": sorted(after - before)}
-        _log.info("list of servers read again", extra={**about, "removed": sorted(before - after)})
+        _log.info("server list reloaded", extra={**about, "removed": sorted(before - after)})
 
 
 def static_servers(fleet: StaticFleetSettings) -> list[StaticServer]:

@@ -1,4 +1,4 @@
-"""Open what every command needs: the data folder, the migrated database, the vault key and the clock."""
+"""Open the resources of every command: the data folder, the migrated database, the vault key and the clock."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class ResourcesError(Exception):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What every command needs."""
+    """The open resources of a command."""
 
     settings: Settings
     db: Database
     vault: Vault
     clock: Clock
     installation: str
-    """The id of this installation, made with its database."""
+    """The id of this installation, which was created with its database."""
     demo_storage: DemoStorage
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the demo storage and the database."""
         await self.demo_storage.close()
         await self.db.close()
 
@@ -80,7 +80,7 @@ async def open_resources(settings: Settings) -> Resources:
 
 
 async def read_schema_version(settings: Settings) -> SchemaVersion:
-    """Return the schema of the database, without migrating it; raise ResourcesError if it cannot be read."""
+    """Return the schema version of the database, without migrating it; raise ResourcesError if it cannot be read."""
     if settings.database_url is None and not settings.database_path.exists():
         return SchemaVersion(applied=0, required=0)
     _check_database_user(settings)
@@ -94,7 +94,7 @@ async def read_schema_version(settings: Settings) -> SchemaVersion:
 
 
 async def check_vault_key(resources: Resources) -> None:
-    """Raise ResourcesError if the key decrypts no stored secret: new secrets would be unreadable with the old key."""
+    """Raise ResourcesError if the key decrypts none of the stored secrets, because it is the wrong key."""
     stored = await organizations.list(resources.db)
     if not stored or any(_can_decrypt(resources.vault, organization.webhook_secret) for organization in stored):
         return
@@ -115,7 +115,7 @@ def _can_decrypt(vault: Vault, sealed: bytes) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the data folder if it does not exist. It holds the key and all matches: other users get no access."""
+    """Create the data folder if it does not exist. It holds the key and all matches, so other users get no access."""
     try:
         changed = make_data_folder(folder)
     except SharedFolderError as exc:
@@ -131,7 +131,7 @@ def make_folder(folder: Path) -> None:
 
 
 def warn_of_open_files(settings: Settings) -> None:
-    """Warn if all users of this machine can read a file with secrets that operators have made."""
+    """Warn if all users of this machine can read a file with secrets that an operator has created."""
     files = {
         "settings": settings.config,
         "secret key": settings.key_path if settings.secret_key is None else None,
@@ -148,7 +148,7 @@ def warn_of_open_files(settings: Settings) -> None:
 
 
 def _not_writable(folder: Path) -> str:
-    """Name this user and the owner of the folder: in containers, volumes often belong to another user."""
+    """Return an error text with this user and the folder's owner; volumes of containers often have another owner."""
     place = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
     me, owner = f"uid {os.geteuid()}, gid {os.getegid()}", place.stat()
     what = "cannot be written" if place == folder.absolute() else f"cannot be created in {place}"
@@ -177,7 +177,7 @@ def _open_vault(settings: Settings) -> Vault:
 
 
 def _check_database_user(settings: Settings) -> None:
-    """Raise ResourcesError if the database URL names no user and the user of this process has no name."""
+    """Raise ResourcesError if the database URL has no user name, and the user of this process has no name either."""
     url = None if settings.database_url is None else urlsplit(settings.database_url.reveal())
     if url is None or url.username or "user" in parse_qs(url.query) or os.environ.get("PGUSER"):
         return
@@ -185,19 +185,19 @@ def _check_database_user(settings: Settings) -> None:
         getpass.getuser()
     except (KeyError, OSError) as exc:  # OSError since Python 3.13
         raise ResourcesError(
-            f"MATCHPOD_DATABASE_URL names no user, and the user of this process (uid {os.geteuid()}) has no name. Write"
-            " it as postgresql://user@host/name."
+            f"MATCHPOD_DATABASE_URL has no user name, and the user of this process (uid {os.geteuid()}) has no name"
+            " either. Write the URL as postgresql://user@host/name."
         ) from exc
 
 
 async def open_database(settings: Settings, *, connections: int | None = None) -> Database:
     """Open the database without migrating it; raise ResourcesError if that fails.
 
-    `connections` is the size of a pool of PostgreSQL, if it is not the usual one.
+    `connections` is the size of the PostgreSQL connection pool, if it differs from the default.
     """
     try:
         if settings.database_url is not None:
-            from matchpod.adapters.postgres import PostgresDatabase  # imported here, for a quick start without it
+            from matchpod.adapters.postgres import PostgresDatabase  # imported here, because SQLite does not need it
 
             return await PostgresDatabase.open(settings.database_url.reveal(), connections=connections)
         return await SqliteDatabase.open(settings.database_path)
@@ -223,7 +223,7 @@ async def _read_installation(db: Database) -> str:
 
 
 async def open_clock(db: Database) -> Clock:
-    """The time of a shared database, if there is one: leases work only if the clocks of all processes agree."""
+    """Return a clock that follows the database, if it is shared, because leases need clocks that agree."""
     try:
         database_now_ms = await database_ms(db)
     except DatabaseError as exc:

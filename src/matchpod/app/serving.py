@@ -1,9 +1,9 @@
 """Start and supervise the service, and stop it in an order that loses nothing.
 
-Order of stopping: `/readyz` reports it, matches are released, callbacks in progress finish while requests are still
-answered for a grace period, then streams and the API close. Matches continue on their game servers; the next process
-resumes them. If one part ends unexpectedly, the whole process stops: a partly working one would keep its leases without
-driving the matches.
+At a stop, `/readyz` fails first. Then matches are released, and callbacks in progress finish while requests are still
+answered for a grace period. Streams and the API close last. Matches continue on their game servers; the next process
+resumes them. If a part ends unexpectedly, the whole process stops, because a partly working process would keep its
+leases without driving the matches.
 """
 
 from __future__ import annotations
@@ -58,29 +58,29 @@ from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.connections import Patience
 
 DRAIN_MATCHES_S: Final = 5.0
-"""Time for runners to release a few matches: each has at most one transaction in progress. After it the other parts
+"""Timeout for releasing a few matches, each with at most one transaction in progress. After this time, the other parts
 begin to stop too."""
 DRAIN_MATCH_S: Final = 0.025
-"""More time for each match, of which a snapshot is saved."""
+"""Seconds that are added to the timeout for each match, whose snapshot is saved."""
 MAX_DRAIN_MATCHES_S: Final = 18.0
-"""Maximum time to release matches: those that are left are resumed from an earlier snapshot."""
+"""Maximum timeout for releasing matches. Matches that are not released are resumed from an earlier snapshot."""
 DRAIN_CALLBACKS_S: Final = 12.0
-"""Time for delivery attempts in progress, which take at most 10 s."""
+"""Timeout for delivery attempts in progress, which take at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
-"""Time for requests in progress; the server closes their connections before that."""
+"""Timeout for requests in progress; the server closes their connections before that."""
 FORCED_EXIT_S: Final = 25
-"""After this, SIGALRM ends a process that hangs; process managers usually kill it after 30 s. More than the sum of the
-times above, with callbacks delivered during the grace period."""
+"""Seconds after which SIGALRM ends a process that hangs while it stops. This is more than the sum of the timeouts
+above, with callbacks delivered during the grace period; process managers usually kill a process after 30 s."""
 OPEN_FILES: Final = 65_536
-"""Limit on open files: far more than one process has connections; lowered to what the system allows."""
+"""Limit on open files, far more than the connections of a process; lowered to what the system allows."""
 
 MAX_CONNECTIONS: Final = 16_384
-"""Limit unless configured: room for all the streams of a process and a few thousand others. Each takes up to 15 KB of
-memory, and up to 64 KiB more while the head of a request arrives."""
+"""Default limit for connections: enough for all streams of a process and a few thousand others. Each takes up to 15 KB
+of memory, and up to 64 KiB more while a request head arrives."""
 RESERVED_FILES: Final = 80
-"""Open files kept for other purposes: the port for probes and metrics, the database, the log, the fleets."""
+"""File descriptors reserved for other purposes: the port for probes and metrics, the database, the log, the fleets."""
 RESERVED_FILES_PER_SERVER: Final = 2
-"""Open files kept for each game server: its console, and one for a short time, for example at its start."""
+"""File descriptors reserved for each game server: one for its console, one for short use, such as at its start."""
 
 OPS_PER_ADDRESS: Final = 8
 PROBES_PER_ADDRESS: Final = 24
@@ -90,10 +90,10 @@ OPS_LIMITS: Final = ConnectionLimits(
     pipelined=0,
     probes=ConnectionLimits(total=32, per_address=PROBES_PER_ADDRESS // ADDRESS_EXCESS),
 )
-"""Connections of the port for probes and metrics: for a few scrapers, and for probes. Each has one request in progress.
-They are from the open files kept for other purposes."""
+"""Limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each. Their
+descriptors are part of RESERVED_FILES."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
-"""A probe is one packet. Scrapers connect again after a pause."""
+"""Timeouts of the port for probes and metrics. A probe is one packet, and scrapers reconnect after a pause."""
 
 UPLOAD_PORT_TRIES: Final = 10
 UPLOAD_PORT_PAUSE_S: Final = 0.5
@@ -101,7 +101,7 @@ UPLOAD_PORT_PAUSE_S: Final = 0.5
 Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 REGION_CHECKS: Final = "region checks"
-"""Name of the part that runs checks of regions."""
+"""The name of the task that runs checks of regions."""
 
 _log = logging.getLogger(__name__)
 
@@ -114,11 +114,11 @@ def run_service(
     is_restored: bool = False,
     load: Callable[[], Settings] | None = None,
 ) -> int:
-    """Run the service until it is signalled to stop; return the exit code.
+    """Run the service until a stop signal; return the exit code.
 
-    `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
-    run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
-    `load` reads the settings again, at SIGHUP; without it, the same ones count.
+    `announce` prints the first API key, or how to create a key, on a terminal; None without a terminal. `command` runs
+    this program. With `is_restored`, the service drives the matches of a database that is a copy, because the original
+    is gone. `load` reloads the settings at SIGHUP; by default they do not change.
     """
     share_one_heap()
     limits = connection_limits(settings, _allow_open_files())
@@ -140,10 +140,10 @@ def run_service(
 
 
 def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
-    """Return the limits on HTTP connections: the settings, reduced to what the limit on open files allows."""
+    """Return the configured limits for HTTP connections, reduced to what the limit on open files allows."""
     servers_count = sum(region.fleet.capacity for region in settings.regions)
     attempts = max_attempts(open_files)
-    sent = attempts + min(MAX_PLACES, attempts)  # callbacks, and what webhooks send
+    sent = attempts + min(MAX_PLACES, attempts)  # callbacks, and deliveries of webhooks
     possible = max_connections(open_files, servers=servers_count, sent=sent)
     wanted = MAX_CONNECTIONS if settings.max_connections is None else settings.max_connections
     if settings.max_connections is not None and wanted > possible:
@@ -159,23 +159,25 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
 
 
 def max_connections(open_files: int, *, servers: int, sent: int) -> int:
-    """Return how many connections a process can serve that may have `open_files`.
+    """Return the maximum number of connections of a process that may have `open_files`.
 
-    It drives up to `servers` game servers, and has up to `sent` requests in flight.
+    The process drives up to `servers` game servers, and sends up to `sent` requests at a time.
     """
     reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + sent
     return max(open_files - reserved, open_files // 2)
 
 
 def forced_exit_s(grace_s: int) -> int:
-    """Return when a stopping process is ended by force: later only by the part of the grace period that is not spent
-    on callbacks anyway, so that the usual one ends before a process manager kills the process.
+    """Return the number of seconds after which a stopping process is ended by force.
+
+    Callbacks are delivered during the grace period, so only a longer grace period adds to the time. With the default,
+    the process ends before a process manager kills it.
     """
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 
 
 def drain_matches_s(matches: int) -> float:
-    """Return the time for releasing this many matches."""
+    """Return the timeout for releasing this number of matches."""
     return min(DRAIN_MATCHES_S + matches * DRAIN_MATCH_S, MAX_DRAIN_MATCHES_S)
 
 
@@ -208,7 +210,7 @@ async def _serve(
         await check_vault_key(resources)
         stack.enter_context(ServerLists(settings, service.regions, load=load, base=ingest_base).following())
         key = await _create_key(service, settings)
-        # Again: another process with another key may have created the organization at the same moment.
+        # Check again, because another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
             link = await _first_link(service, settings, ingest_base)
@@ -221,7 +223,7 @@ async def _serve(
 
 
 async def _open(settings: Settings, stack: AsyncExitStack) -> Resources:
-    """Create the data folder, lock it if it has the database, and open that."""
+    """Create the data folder, lock it if it contains the database, and open the resources."""
     make_folder(settings.data_dir)
     if settings.database_url is None:
         stack.callback(_lock_folder(settings).release)
@@ -245,7 +247,7 @@ async def _bind_ports(
 
     bound = stack.enter_context(bind(settings.host, settings.port))
     ops = bind_if_set(settings.ops_port, "MATCHPOD_OPS_PORT")
-    for _ in range(UPLOAD_PORT_TRIES):  # the upload process of a service that was just killed may need a moment to end
+    for _ in range(UPLOAD_PORT_TRIES):  # the upload process of a killed service needs a moment to end
         with suppress(ResourcesError):
             return bound, ops, bind_if_set(settings.upload_port, "MATCHPOD_UPLOAD_PORT")
         await asyncio.sleep(UPLOAD_PORT_PAUSE_S)
@@ -253,10 +255,10 @@ async def _bind_ports(
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
-    """Prepare the database for driving its matches; return a sentence that says why they must not be driven, if so."""
+    """Prepare the database for driving its matches; if they must not be driven, return the reason as a sentence."""
     read_only = await claim_place(resources, is_restored=is_restored)
     if read_only is None:
-        # The folder of a database that is not shared is locked, so the holders of all leases are dead.
+        # The folder of an SQLite database is locked, so no other process that holds a lease is alive.
         prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
         await prepare(resources.db, resources.clock.now_ms())
         if not resources.db.is_shared:
@@ -265,9 +267,10 @@ async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
 
 
 async def record_deaths(suspects: Suspects, records: Mapping[Path, tuple[str, int] | None]) -> None:
-    """Record during which entries earlier processes died, by their files, which are then deleted.
+    """Record the entries during which earlier processes died, and delete the files that name these entries.
 
-    If the answer of the database is lost, the next start records the death again: the name of the file makes it one.
+    If the answer of the database is lost, the next start records a death again, with the file name as the idempotency
+    key.
     """
     for path, entry in records.items():
         try:
@@ -304,7 +307,7 @@ class ServiceProcess:
         self._grace_s = grace_s
         self._url = url
         address = sockets.main.getsockname()[0]
-        # A URL has no name for every interface, so it is that of this machine.
+        # The URL is for this machine, so also log the address, such as 0.0.0.0, if it differs.
         self._listening = {"url": url} | ({} if address == urlsplit(url).hostname else {"address": address})
         self._http = HttpServer(
             service.web,
@@ -316,8 +319,8 @@ class ServiceProcess:
         )
         self._servers = {self._http: sockets.main}
         if sockets.ops is not None and service.ops is not None:
-            told = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(sockets.ops)})
-            server = HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS, patience=OPS_PATIENCE)
+            on_listening = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(sockets.ops)})
+            server = HttpServer(service.ops, on_listening=on_listening, limits=OPS_LIMITS, patience=OPS_PATIENCE)
             self._servers[server] = sockets.ops
         self._uploads = None if sockets.uploads is None else _upload_process(service, sockets.uploads)
         self._drain_uploads_s = drain_uploads_s(grace_s)
@@ -325,7 +328,7 @@ class ServiceProcess:
     async def run(self, *, also: Job | None = None) -> int:
         """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
 
-        `also` is one more part of a process that drives matches.
+        `also` is one more job, which runs only if this process drives matches.
         """
         stop_requested = asyncio.Event()
         stop = asyncio.create_task(stop_requested.wait(), name="stop")
@@ -338,7 +341,7 @@ class ServiceProcess:
                 _log_crashed(crashed)
                 for job in jobs:
                     if job.get_name() == REGION_CHECKS:
-                        job.cancel()  # first: a server that is checked is left as it was while the others stop
+                        job.cancel()  # first, so that it has time to restore the server that it checks
                 await self._stop(http)
         finally:
             for task in (*jobs, stop):
@@ -352,7 +355,7 @@ class ServiceProcess:
         return self._service.readiness.read_only is None
 
     def _jobs(self, also: Job | None) -> dict[str, Job]:
-        """The parts besides HTTP. Those that act on matches, callbacks or old rows run only if this process drives."""
+        """Return all jobs besides HTTP; without driving matches, only those that change no stored data."""
         upkeep = self._service.upkeep
         jobs: dict[str, Job] = {"clocks": upkeep.run_clock_checks, "garbage": run_collections}
         if self._notifier.watchdog_s:
@@ -402,7 +405,7 @@ class ServiceProcess:
         self._service.readiness.stop()
         if callbacks is not None:
             await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
-        # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
+        # Streams close last, because clients reconnect at once, and take a rejected reconnection for the stream's end.
         self._service.streams.close()
         self._service.broadcasts.close()
         for server in self._servers:
@@ -425,7 +428,7 @@ def _upload_process(service: Service, bound: socket.socket) -> UploadProcess:
 
 
 async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:
-    """Wait until a part has stopped; a failure is logged and does not keep the others from stopping."""
+    """Wait until a part has stopped; log a failure, so that the other parts are still stopped."""
     try:
         async with asyncio.timeout(limit_s):
             await work
@@ -462,7 +465,7 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
 
 
 async def _create_key(service: Service, settings: Settings) -> str | None:
-    """Create the first key, if there is none; return it if it must be shown."""
+    """Create the first key if there is no organization yet; return the key if it must be shown."""
     if settings.first_key_file is None:
         return await first_run.create_first_key(service.access)
     try:
@@ -504,7 +507,7 @@ def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | N
 
 
 def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, tuple[str, int] | None]]:
-    """Open the record of this process, and return the records of dead processes."""
+    """Open this process's record of the entry in progress, and read the records of dead processes."""
     folder = resources.settings.data_dir
     try:
         return BegunEntryFile(folder), records_of_dead_processes(folder)
@@ -521,15 +524,15 @@ async def _prepare_driving(
 
 
 async def _faults_of(resources: Resources, ingest_base: str) -> list[str]:
-    """Return what is wrong with the settings besides fleets."""
+    """Return the faults of the settings, except those of fleets."""
     fault = await demo_storage_fault(resources.settings, resources.db, resources.demo_storage)
     return [*unreachable_log_urls(resources.settings, ingest_base), *([] if fault is None else [fault])]
 
 
 async def _check_fleets(service: Service, known: Sequence[str]) -> None:
-    """Raise ResourcesError for settings that cannot work, with the known faults.
+    """Raise ResourcesError if there are known faults, or if the settings of a fleet cannot work.
 
-    A fleet that may recover only makes its region inactive.
+    A fault from which a fleet may recover only makes its region inactive.
     """
     checked = await asyncio.gather(*(region.fleet.check() for region in service.regions.all()))
     faults = [
@@ -553,7 +556,7 @@ async def _close(service: Service) -> None:
 
 
 def _allow_open_files() -> int:
-    """Raise the limit on open files and return it: each match has two connections, and the usual limit is 1,024."""
+    """Raise the limit on open files and return it. Each match has two connections, and the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

@@ -1,6 +1,6 @@
 """Run the periodic jobs: update gauges, compare clocks, delete old entries and sessions, return free space.
 
-The jobs run until cancelled and survive every error: a failed one is retried later.
+The jobs run until cancelled. After an error, a job is retried later.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from matchpod.storage import compaction, demos, outbox, servers, waiting_matches
 from matchpod.storage.webhook_deliveries import WEBHOOKS
 
 GAUGE_S: Final = 5.0
-"""Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
+"""Seconds between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
 CLOCK_S: Final = 60.0
-"""Pause between two comparisons of clocks: they drift by seconds per day, or are set by hand."""
+"""Seconds between two comparisons of clocks, which drift by seconds per day or are set by hand."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
-"""Delay of the first sweep after a start, so that it does not slow down the matches that are being resumed."""
+"""Seconds from the start to the first sweep, so that it does not slow down the matches that are being resumed."""
 INDEX_S: Final = 1.0
-"""Pause before matches are looked for that the search does not find yet; shorter while there are many."""
+"""Seconds between two runs of the job that adds matches to the search index."""
 INDEX_PAUSE_S: Final = 0.1
+"""Seconds between two runs of that job while many matches are not indexed yet."""
 RETRY_S: Final = 10 * 60.0
-"""Pause after a failed sweep; the database may have been unavailable."""
+"""Seconds until a failed sweep is retried; the database may have been unavailable."""
 
 _log = logging.getLogger(__name__)
 
 
 class UpkeepIntervals(msgspec.Struct, frozen=True, kw_only=True):
-    """Pauses of the jobs."""
+    """The intervals of the jobs."""
 
     gauge_s: float = GAUGE_S
     clock_s: float = CLOCK_S
@@ -55,7 +56,7 @@ UPKEEP_INTERVALS: Final = UpkeepIntervals()
 
 
 class Upkeep:
-    """The periodic jobs that belong to no match."""
+    """The periodic jobs of the service that are not part of a match."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Upkeep:
         give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
-        """`give_back` returns free space of the database to the disk, and says how many bytes."""
+        """`give_back` returns free space of the database to the disk, and returns the number of bytes."""
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
@@ -93,7 +94,7 @@ class Upkeep:
                 pass  # the supervisor logs it already; the gauges keep their last values
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("gauges")
-                if not is_failing:  # once: a line every few seconds would flood the log
+                if not is_failing:  # log it once, because a line every few seconds would flood the log
                     _log.exception("gauge update failed")
                 is_failing = True
             await asyncio.sleep(self._intervals.gauge_s)
@@ -111,7 +112,7 @@ class Upkeep:
             await asyncio.sleep(self._intervals.clock_s)
 
     async def run_indexing(self) -> None:
-        """Store the words that new and ended matches are found by, and those of earlier versions, until cancelled."""
+        """Add new and ended matches, and matches of earlier versions, to the search index, until cancelled."""
         while True:
             wait_s = self._intervals.index_s
             try:
@@ -151,7 +152,7 @@ class Upkeep:
         for region, capacity in await self._regions.capacities():
             faults[(region.code,)] = float(region.fleet.fault is not None)
             silent[(region.code,)] = float(self._regions.silent.count(region.code))
-            if capacity is not None:  # a fleet that cannot be reached has no numbers
+            if capacity is not None:  # the capacity of an unavailable fleet is unknown
                 by_state[(region.code, "all")] = capacity.total
                 by_state[(region.code, "taken")] = capacity.allocated
                 by_state[(region.code, "free")] = capacity.ready
@@ -161,7 +162,7 @@ class Upkeep:
         self._metrics.silent_servers.replace(silent)
 
     async def _set_database_gauges(self) -> None:
-        """Set the gauges that are counted in the database, equally by all replicas."""
+        """Set the gauges that are counted in the database, which are equal in all replicas."""
         now_ms, codes, metrics = self._clock.now_ms(), self._metrics.regions, self._metrics
         counted: dict[tuple[str, ...], float] = {(code, status): 0.0 for code in codes for status in ServerStatus}
         metrics.servers.replace(counted | await servers.count_by_status(self._db))
@@ -177,14 +178,14 @@ class Upkeep:
         metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
-        """Give up demos that are overdue or whose upload process is gone, and count the others."""
+        """Give up demos that are overdue or whose upload process has ended, and count the remaining ones."""
         if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
             _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
         none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}
         self._metrics.demos.states.replace(none | await demos.count_by_state(self._db))
 
     async def sweep(self) -> None:
-        """Delete what is past its retention and ended sessions, compress ended matches, and return free space."""
+        """Delete entries past their retention and ended sessions, compress ended matches, and return free space."""
         await self._sessions.sweep()
         pruned = await prune(self._db, self._retention, self._clock.now_ms())
         if deleted := await prune_demos(self._db, self._demo_storage, self._retention, self._clock.now_ms()):

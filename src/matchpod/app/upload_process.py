@@ -1,6 +1,6 @@
 """Start, watch and stop the process that receives demos (`upload_service.py`).
 
-It is started again when it ends or hangs. What it received by then is interrupted, which is recorded here.
+If that process ends or hangs, it is restarted, and its uploads in progress are recorded as interrupted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from matchpod.service.telemetry.metrics import DemoMetrics
 from matchpod.storage import demos
 
 BACKLOG: Final = 256
-"""Uploads that wait while the process is started again."""
+"""Maximum number of uploads that wait while the process is restarted."""
 SILENT_S: Final = 60.0
-"""A process that reports nothing for this time hangs: it reports every five seconds."""
+"""Seconds without a report after which the process counts as hanging; it reports every five seconds."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
-"""Pause before a process that keeps ending is started again; it is short again after a longer run."""
+"""Maximum backoff before a process that keeps ending is restarted; a longer run resets the backoff."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,12 +58,12 @@ class UploadProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, while it runs."""
+        """The process id while the process runs, else None."""
         return None if self._process is None else self._process.pid
 
     async def run(self) -> None:
         """Keep the process running until `stop`, or until cancelled."""
-        self._bound.listen(BACKLOG)  # so that uploads wait for it, also when it is started again
+        self._bound.listen(BACKLOG)  # so that uploads wait for the process, even while it is restarted
         pause_s, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while not self._is_stopping:
             began_s = loop.time()
@@ -75,13 +75,13 @@ class UploadProcess:
                 return
             self._metrics.restarts.inc()
             pause_s = FIRST_PAUSE_S if loop.time() - began_s > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
-            _log.error("upload process ended, it is started again", extra={"exit_code": code, "pause_s": pause_s})
+            _log.error("upload process ended, restarting", extra={"exit_code": code, "pause_s": pause_s})
             await asyncio.sleep(pause_s)
 
     async def stop(self, drain_s: float) -> None:
-        """Stop accepting uploads, and stop the process, which gives uploads in progress a moment to end."""
+        """Stop accepting uploads, and stop the process, which waits up to `drain_s` for uploads in progress."""
         self._is_stopping = True
-        self._bound.close()  # else it would connect uploads that are never received
+        self._bound.close()  # otherwise the system would accept uploads that are never received
         process = self._process
         if process is None or process.stdin is None:
             return
@@ -110,12 +110,12 @@ class UploadProcess:
             pass_fds=(fd,),
         )
         try:
-            if self._is_stopping:  # meanwhile
+            if self._is_stopping:  # `stop` was called while the process was started
                 _kill(process)
             if process.stdout is not None:
                 await self._read(process.stdout)
         except TimeoutError:
-            _log.error("upload process hangs", extra={"pid": process.pid})
+            _log.error("upload process hung: no report", extra={"pid": process.pid})
         finally:
             if not self._is_stopping:
                 _kill(process)
@@ -132,9 +132,7 @@ class UploadProcess:
             try:
                 report = msgspec.json.decode(line or b"", type=Report)
             except msgspec.DecodeError:
-                _log.warning(
-                    "upload process printed a line that is no report", extra={"line": repr((line or b"")[:200])}
-                )
+                _log.warning("upload process printed an invalid report", extra={"line": repr((line or b"")[:200])})
                 continue
             if report.ended is not None:
                 self._metrics.count(report.ended, received_bytes=report.received_bytes, seconds=report.seconds)

@@ -1,7 +1,7 @@
-"""The process that receives demos: `matchpod serve` starts it as its child, and passes it the bound socket.
+"""Run the process that receives demos, which `matchpod serve` starts as its child with a bound socket.
 
-It reports to its parent on standard output, a line of JSON each: that it is alive, and how uploads ended. It ends when
-its standard input does, so it never outlives its parent; signals for the whole group are left to the parent.
+It writes reports for its parent to standard output, as JSON lines: that it is alive, and how uploads ended. It ends at
+the end of standard input, so it never outlives its parent. It ignores signals, which the parent handles.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from matchpod.web.http.admission import ConnectionLimits
 from matchpod.web.http.connections import Patience
 
 ALIVE_S: Final = 5.0
-"""Pause between two reports."""
+"""Seconds between two reports that the process is alive."""
 DRAIN_S: Final = 10.0
-"""Time for uploads in progress when the service stops, with its grace period; longer uploads are interrupted."""
+"""Timeout for uploads in progress when the service stops, including its grace period; longer ones are interrupted."""
 MIN_DRAIN_S: Final = 0.5
 END_S: Final = 3.0
-"""Time to record these."""
+"""Timeout for recording interrupted uploads."""
 FORCED_EXIT_S: Final = DRAIN_S + 2 * END_S
-"""After this time without a parent, the process ends even if its event loop hangs."""
+"""Seconds after the end of the parent until the process ends even if its event loop hangs."""
 
 MIB: Final = 1024 * 1024
 RESERVES: Final = 2
-"""How many times the space that new matches need free stays free of demos."""
+"""Factor for the free disk space that new matches need: demos leave this multiple of it free."""
 DB_CONNECTIONS: Final = 2
-"""Connections to PostgreSQL: a demo needs some ten short queries."""
+"""Number of connections to PostgreSQL; a demo needs about ten short queries."""
 LIMITS: Final = ConnectionLimits(total=1024, pipelined=0)
-"""A server has one upload at a time; some are only waiting for it."""
+"""Limits for connections of game servers, each of which has one upload at a time."""
 
 _log = logging.getLogger(__name__)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line to the parent: how an upload ended, or only that this process is alive."""
+    """A report to the parent: how an upload ended, or only that this process is alive."""
 
     ended: str | None = None
-    """`available` or the reason why it is missing."""
+    """`available`, or the reason why the demo is missing; None if no upload ended."""
     received_bytes: int = 0
     seconds: float = 0.0
 
 
 def drain_s(grace_s: float) -> float:
-    """Return the time for uploads in progress after the grace period, in which uploads are received as always."""
+    """Return the timeout for uploads in progress after the grace period, during which uploads are still accepted."""
     return max(MIN_DRAIN_S, DRAIN_S - grace_s)
 
 
@@ -118,9 +118,9 @@ async def _serve(settings: Settings, bound: socket.socket, owner: str) -> int:
 
 
 def upload_limits(settings: Settings, storage: DemoStorage) -> UploadLimits:
-    """Return the limits in the settings; those of the disk are for a storage on this machine.
+    """Return the configured limits; the limit for free disk space applies only to a storage on this machine.
 
-    Demos leave more space free than matches need: a disk that they fill must not reject new matches.
+    Demos must leave more space free than new matches need, so that demos never cause matches to be rejected.
     """
     free_mb = 0 if storage.is_shared else settings.min_free_disk_mb or 0
     return UploadLimits(
@@ -131,7 +131,7 @@ def upload_limits(settings: Settings, storage: DemoStorage) -> UploadLimits:
 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
-    """Call `on_gone` at the end of standard input, in a thread, which ends this process if its loop hangs."""
+    """Wait for the end of standard input in a thread. Then call `on_gone`, and end the process if its loop hangs."""
 
     def watch() -> None:
         while sys.stdin.buffer.read(1):

@@ -1,4 +1,7 @@
-"""Build what sends events to webhooks. It shares nothing with callbacks but the database and the rules of addresses."""
+"""Build the parts that send events to webhooks.
+
+They share only the database and the rules for receiver addresses with callbacks.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from matchpod.service.webhooks.management import Webhooks
 
 
 class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes deliveries, what delivers them, and what callers use."""
+    """The parts that create deliveries, deliver them, and manage webhooks for callers."""
 
     dispatcher: WebhookDispatcher
     sender: CallbackSender
@@ -29,7 +32,7 @@ class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
     attention: AttentionWatch
     management: Webhooks
     history: History
-    """What is read for bodies, and by callers."""
+    """Reads series and maps, for bodies and for callers."""
 
 
 def compose_webhooks(
@@ -41,7 +44,7 @@ def compose_webhooks(
     remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
-    """Build all parts; `sender` has its own connections, which callbacks do not use."""
+    """Build all parts; `sender` is not shared with callbacks."""
     db, clock, vault, metrics = resources.db, resources.clock, resources.vault, deps.metrics
     dispatcher = WebhookDispatcher(
         db=db,

@@ -1,6 +1,6 @@
-"""The command line: one function per command.
+"""Define the command line, with one function per command.
 
-Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` has a third.
+Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` also has 3.
 Results go to standard output, everything else to standard error, so that output can be piped.
 """
 
@@ -33,13 +33,13 @@ COMMANDS: Final = {
     "replay": "replaying:replay",
     "receive-demos": "receiving:receive_demos",
 }
-"""The module and function, or group of commands, of each command."""
+"""The module of each command, and its function or command group."""
 _HIDDEN: Final = frozenset({"receive-demos"})
-"""Commands that are not for people."""
+"""Commands that the help does not list, because only the service runs them."""
 
 
 class Commands(typer.Typer):
-    """All commands; an OSError in any of them is printed as one sentence."""
+    """All commands; an OSError in a command is printed as a sentence."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Run the command given by the arguments of this process, and exit with its exit code."""
@@ -51,7 +51,7 @@ class Commands(typer.Typer):
 
 
 def create_app(name: str | None = None) -> Commands:
-    """Return the commands. If `name` is one of them, only this one is imported, so that it starts quickly."""
+    """Return the commands. If `name` is a command, only its module is imported, so that it starts quickly."""
     app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(matchpod)
     for command in [name] if name in COMMANDS else COMMANDS:

@@ -29,20 +29,20 @@ from matchpod.storage.servers import ServerRow
 
 POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
-"""Longest wait for an action: a pause may wait for the end of a round."""
+"""Maximum wait for an action, in seconds; a pause may wait for the end of a round."""
 UNSENT_S: Final = 10.0
-"""An action that is not sent after this time may wait for a service that does not run."""
+"""Seconds after which a note says that the action was not sent, because the service may not be running."""
 NOT_SENT: Final = "It was not sent: is the service running? It may also wait for a map load."
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
 
 _COLUMNS: Final[Columns[ActionView]] = {
-    "action": lambda one: one.action_id,
-    "type": lambda one: one.type,
-    "state": lambda one: one.state,
-    "requested": lambda one: short_time(one.requested_at),
-    "by": lambda one: one.by or one.requested_by,
-    "detail": lambda one: one.detail,
+    "action": lambda view: view.action_id,
+    "type": lambda view: view.type,
+    "state": lambda view: view.state,
+    "requested": lambda view: short_time(view.requested_at),
+    "by": lambda view: view.by or view.requested_by,
+    "detail": lambda view: view.detail,
 }
 
 
@@ -53,11 +53,11 @@ def _fields_help() -> str:
 
 def act_on_match(
     server_id: ServerId,
-    action: Annotated[ActionType, typer.Argument(help="What to do.")],
+    action: Annotated[ActionType, typer.Argument(help="The type of the action.")],
     fields: Annotated[list[str] | None, typer.Argument(metavar="FIELD=VALUE", help=_fields_help())] = None,
     *,
-    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
-    by: Annotated[str | None, typer.Option(help="Who asked for it.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, as text for people.")] = None,
+    by: Annotated[str | None, typer.Option(help="The person who requested it.")] = None,
     wait: Annotated[bool, typer.Option(help="Wait until it is done or has failed.")] = True,
     json: AsJson = False,
 ) -> None:
@@ -103,13 +103,13 @@ def list_actions(
 
     async def read(resources: Resources) -> list[ActionView]:
         row = await find_server(resources, server_id)
-        return [_view(row, one) for one in await match_actions.of_server(resources.db, row.id)]
+        return [_view(row, stored) for stored in await match_actions.of_server(resources.db, row.id)]
 
     print_listing(run_with_resources(read), _COLUMNS, as_json=json)
 
 
 async def find_server(resources: Resources, server_id: str) -> ServerRow:
-    """Return a server; exit if there is none with this id."""
+    """Return the server with this id; exit if there is none."""
     # An argument that is not UTF-8 has surrogates, which databases reject.
     row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
     if row is None:
@@ -118,7 +118,7 @@ async def find_server(resources: Resources, server_id: str) -> ServerRow:
 
 
 async def _wait_for(resources: Resources, server_id: str, action_id: str) -> ActionView:
-    """The action once it is done or failed, or as it is after MAX_WAIT_S."""
+    """Return the action once it is done or has failed, or after MAX_WAIT_S in its current state."""
     shown: str | None = None
     loop = asyncio.get_running_loop()
     ask_s, until_s = loop.time() + UNSENT_S, loop.time() + MAX_WAIT_S
@@ -147,7 +147,7 @@ def _view(row: ServerRow, stored: match_actions.ActionRow) -> ActionView:
 
 
 def _given(fields: Sequence[str]) -> dict[str, str | int]:
-    """Read `name=value` arguments; unknown names are rejected later, with the nearest known one."""
+    """Parse `name=value` arguments. Unknown names are rejected later, with the most similar known name."""
     given: dict[str, str | int] = {}
     for field in fields:
         name, equals, value = field.partition("=")

@@ -1,4 +1,4 @@
-"""Show who did what: `matchpod audit`."""
+"""Show the audit log: `matchpod audit`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 
 MAX_LISTED: Final = 10_000
-"""Largest `--limit`: more is not useful in a terminal."""
+"""Maximum `--limit`; more is not useful in a terminal."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -41,14 +41,14 @@ _COLUMNS: Final[Columns[AuditRecord]] = {
 
 def audit(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only acts in this organization.")] = None,
+    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only entries of this organization.")] = None,
     operator: Annotated[
-        bool, typer.Option("--operator", help="Only acts that concern the installation and no organization.")
+        bool, typer.Option("--operator", help="Only entries about the installation, which belong to no organization.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of entries.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """Show who did what, newest first. Times are UTC. Entries are kept for a year.
+    """Show the audit log, newest entries first. Times are UTC. Entries are kept for a year.
 
     The actor is `command line`, a key (key_…) or a session of the console (ses_…).
     """
@@ -57,7 +57,7 @@ def audit(
     lines = run_with_resources(lambda resources: _lines(resources, org, is_operator=operator, limit=limit))
     print_listing(lines, _COLUMNS, as_json=json)
     if not lines:
-        print_note("no acts are recorded")
+        print_note("the audit log has no such entries")
 
 
 async def _lines(resources: Resources, org: str | None, *, is_operator: bool, limit: int) -> list[AuditRecord]:

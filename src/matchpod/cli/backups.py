@@ -37,7 +37,8 @@ def backup(
 ) -> None:
     """Write the SQLite database and the secret key into one file, while the service runs.
 
-    The file holds the key and all matches: keep it as safe as the data folder. With PostgreSQL, this says what to do.
+    The file contains the key and all matches, so keep it as safe as the data folder. With PostgreSQL, this command
+    prints how to make a backup.
     """
     settings = load_process_settings()
     key_path = settings.key_path.absolute() if settings.secret_key is None else None
@@ -57,7 +58,7 @@ def backup(
     typer.echo(f"{file}: {what} of {contents.at}, {contents.size / _MB:.1f} MB")
     _record(settings, file, what)
     if not contents.has_key:
-        print_note("The key is not in the backup, because it is in MATCHPOD_SECRET_KEY. Keep it too, elsewhere.")
+        print_note("The key is not in the backup, because it is in MATCHPOD_SECRET_KEY. Store it in another place.")
 
 
 def restore(file: Annotated[Path, typer.Argument(help="A file written by `matchpod backup`.")]) -> None:
@@ -83,13 +84,13 @@ def restore(file: Annotated[Path, typer.Argument(help="A file written by `matchp
 
 
 def _record(settings: Settings, file: Path, what: str) -> None:
-    """Record the backup. The database may have no room for that, and must not be migrated before it is backed up."""
+    """Record the backup in the audit log. The disk may be full, and a backup must not migrate the database."""
 
     async def record() -> None:
         db = await SqliteDatabase.open(settings.database_path)
         try:
             audit = Audit(db=db, clock=SystemClock())
-            path = os.fsencode(file.absolute()).decode(errors="replace")  # of any bytes, but the log has text only
+            path = os.fsencode(file.absolute()).decode(errors="replace")  # a path may have invalid UTF-8
             await db.write(
                 [audit.entry(Action.BACKUP_WRITTEN, org_id=None, actor=COMMAND_LINE, target=path, detail=what)]
             )

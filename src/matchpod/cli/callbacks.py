@@ -1,4 +1,4 @@
-"""List callbacks with their delivery attempts, and send one again: `matchpod callbacks`."""
+"""List callbacks with their delivery attempts, and send callbacks again: `matchpod callbacks`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
 
 MAX_LISTED: Final = 10_000
-"""Largest `--limit`: each listed callback costs one more query."""
+"""Maximum `--limit`, because each listed callback needs another query."""
 
 app = command_group("Callbacks and their delivery attempts.")
 
@@ -47,9 +47,11 @@ class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 @app.command("list")
 def list_callbacks(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only of this organization.")] = None,
-    state: Annotated[CallbackState | None, typer.Option("--state", help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    org: Annotated[
+        str | None, typer.Option("--org", metavar="NAME", help="Only callbacks of this organization.")
+    ] = None,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="Only callbacks in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of callbacks.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List callbacks and their attempts, newest first."""
@@ -60,7 +62,11 @@ def list_callbacks(
 
 
 @app.command()
-def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
+def redeliver(
+    callback_id: Annotated[
+        str, typer.Argument(metavar="CALLBACK_ID", help="The id of the callback, as `list` shows it.")
+    ],
+) -> None:
     """Send a callback again, with the same id and the same bytes."""
 
     async def make_due(resources: Resources) -> bool:
@@ -76,7 +82,7 @@ def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", 
 
 
 async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
-    """Return the callbacks; None if there is no such organization."""
+    """Return the callbacks; None if there is no organization named `org`."""
     names = {organization.id: organization.name for organization in await organizations.list(db)}
     org_id = next((key for key, name in names.items() if name == org), None)
     if org is not None and org_id is None:

@@ -30,22 +30,22 @@ def console(
         str | None, typer.Option("--org", metavar="NAME", help="Log in as owner of this organization.")
     ] = None,
     operator: Annotated[
-        bool, typer.Option("--operator", help="Log in as operator, who sees the installation and no organization.")
+        bool, typer.Option("--operator", help="Log in as operator of the installation, without an organization.")
     ] = False,
     name: Annotated[
-        str, typer.Option("--name", metavar="PERSON", help="Who the link is for, as sessions and audit log show it.")
+        str, typer.Option("--name", metavar="PERSON", help="Who the link is for; shown in sessions and the audit log.")
     ] = "",
-    role: Annotated[str, typer.Option("--role", metavar="|".join(LINK_ROLES), help="What the person may do.")] = _OWNER,
+    role: Annotated[str, typer.Option("--role", metavar="|".join(LINK_ROLES), help="The role of the person.")] = _OWNER,
 ) -> None:
     """Print a link that opens the console in a browser. It works once, for 5 minutes.
 
-    Without options it is for an owner of the only organization. Anyone who has the link can use it: give each person
-    their own.
+    Without options, the link is for an owner of the only organization. Anyone who has the link can use it, so create a
+    link for each person.
     """
     settings = load_process_settings()
     if fault := _fault(settings, org, role, is_operator=operator):
         fail(fault, code=2)
-    given = next(one for one in LINK_ROLES if one == role)
+    given = next(known for known in LINK_ROLES if known == role)
     token, shown = run_with_resources(
         lambda resources: _create_link(resources, org, name.strip(), given, is_operator=operator)
     )
@@ -73,7 +73,7 @@ def _fault(settings: Settings, org: str | None, role: str, *, is_operator: bool)
 async def _create_link(
     resources: Resources, org: str | None, name: str, role: Role | ConsoleRole, *, is_operator: bool
 ) -> tuple[str, str]:
-    """Create a link; return its token and the role that it gives."""
+    """Create a link; return its token and a description of its role."""
     access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
     audit = Audit(db=resources.db, clock=resources.clock)
     sessions = ConsoleSessions(db=resources.db, clock=resources.clock, access=access, audit=audit)

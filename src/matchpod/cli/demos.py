@@ -1,4 +1,4 @@
-"""List the demos of a match and download one: `matchpod match demo`."""
+"""List and download the demos of a match: `matchpod match demo`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MB: Final = 1_000_000
 
 
 class ListedDemo(DemoFile, frozen=True, kw_only=True, rename="camel"):
-    """A file, its map, and where it is in the storage."""
+    """A demo file with its map and its key in the storage."""
 
     map_id: str
     map_number: int
@@ -39,22 +39,22 @@ class ListedDemo(DemoFile, frozen=True, kw_only=True, rename="camel"):
 
 
 _COLUMNS: Final[Columns[ListedDemo]] = {
-    "map": lambda one: str(one.map_number),
-    "file": lambda one: str(one.number),
-    "state": lambda one: one.state if one.reason is None else f"{one.state} ({one.reason})",
-    "size": lambda one: None if one.size is None else f"{one.size / _MB:.1f} MB",
-    "name": lambda one: one.file_name,
-    "sha256": lambda one: one.sha256,
+    "map": lambda demo: str(demo.map_number),
+    "file": lambda demo: str(demo.number),
+    "state": lambda demo: demo.state if demo.reason is None else f"{demo.state} ({demo.reason})",
+    "size": lambda demo: None if demo.size is None else f"{demo.size / _MB:.1f} MB",
+    "name": lambda demo: demo.file_name,
+    "sha256": lambda demo: demo.sha256,
 }
 
 
 def show_demos(
     server_id: ServerId,
     *,
-    save: Annotated[Path | None, typer.Option(help="Download a demo into this file, and check it.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Download a demo into this file, and check its SHA-256.")] = None,
     map_number: Annotated[int, typer.Option("--map", min=1, help="The map to download.")] = 1,
     file: Annotated[
-        int | None, typer.Option(min=1, help="The number of its file. Default: the last available file.")
+        int | None, typer.Option(min=1, help="The number of the map's file. Default: the last available file.")
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -64,7 +64,7 @@ def show_demos(
         row = await find_server(resources, server_id)
         found = await demos.of_server(resources.db, row.id)
         if save is not None:
-            of_map = [one for one in found if one.map_number == map_number]
+            of_map = [demo for demo in found if demo.map_number == map_number]
             try:
                 wanted = await find_download(resources.demo_storage, of_map, file)
                 await _save(resources.demo_storage, wanted, save)
@@ -85,11 +85,11 @@ def _listed(found: Sequence[DemoRow]) -> list[ListedDemo]:
     for row in found:
         numbers[row.map_id, row.map_number] += 1
         listed.append(view_of(ListedDemo, demo_file(row, numbers[row.map_id, row.map_number]), row))
-    return sorted(listed, key=lambda one: one.map_number)
+    return sorted(listed, key=lambda demo: demo.map_number)
 
 
 async def _save(storage: DemoStorage, wanted: Download, path: Path) -> None:
-    """Download into another file first, so that one with the given name is always whole."""
+    """Download a demo into a temporary file first, so that the file at `path` is always complete."""
     part, digest, size = path.with_name(path.name + PART), hashlib.sha256(), 0
     with part.open("wb") as out:
         async for piece in _pieces(storage, wanted):
@@ -110,7 +110,7 @@ async def _pieces(storage: DemoStorage, wanted: Download) -> AsyncIterator[bytes
             async for piece in pieces:
                 yield piece
         except FileNotFoundError:
-            fail("The file of the demo is gone.")
+            fail("The file of the demo no longer exists.")
         return
     link = wanted.link or ""
     with await asyncio.to_thread(lambda: urllib.request.urlopen(link, timeout=LINK_TIMEOUT_S)) as answer:

@@ -16,7 +16,7 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.settings import Settings
 
 MAX_BYTES: Final = 65_536
-"""Bytes of the response that are read: another program may listen on the port."""
+"""Maximum number of bytes of the response that are read, because another program may listen on the port."""
 
 
 class _Reason(msgspec.Struct):
@@ -24,7 +24,7 @@ class _Reason(msgspec.Struct):
 
 
 class _Health(msgspec.Struct):
-    """The response to a probe: that of a healthy process, or an error."""
+    """The response to a probe, which is the health of the process or an error."""
 
     version: str = ""
     warnings: tuple[str, ...] = ()
@@ -43,14 +43,14 @@ def health(
 ) -> None:
     """Ask the service on this machine whether it is ready; a container's HEALTHCHECK uses --live.
 
-    Exit code 0 if it is, 1 if it is not or does not answer, 2 if the settings are invalid. The address is that of the
-    settings, MATCHPOD_HOST and MATCHPOD_OPS_PORT or MATCHPOD_PORT; it opens neither the data folder nor the database.
+    Exit code 0 if it is ready, 1 if it is not ready or does not answer, 2 if the settings are invalid. The address is
+    MATCHPOD_HOST and MATCHPOD_OPS_PORT or MATCHPOD_PORT. This command opens neither the data folder nor the database.
     """
     url = _probe_url(load_process_settings(), "/healthz" if live else "/readyz")
     status, answer = _get(url, timeout)
     if status != HTTPStatus.OK:
-        said = " ".join(reason.message for reason in answer.details) or answer.message or f"status {status}."
-        fail(f"The service at {url} is not {'alive' if live else 'ready'}: {printable(said)}")
+        reasons = " ".join(reason.message for reason in answer.details) or answer.message or f"status {status}."
+        fail(f"The service at {url} is not {'alive' if live else 'ready'}: {printable(reasons)}")
     typer.echo(f"The service at {url} is {'alive' if live else 'ready'} (version {printable(answer.version)}).")
     for warning in answer.warnings:
         print_note(printable(warning))
@@ -81,4 +81,4 @@ def _get(url: str, timeout_s: float) -> tuple[int, _Health]:
     try:
         return status, msgspec.json.decode(body, type=_Health)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        fail(f"The program at {url} is not Matchpod: its answer with status {status} is not ours.")
+        fail(f"The program at {url} is not Matchpod: its response with status {status} has another format.")

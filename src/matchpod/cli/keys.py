@@ -52,7 +52,9 @@ def create(
     name: Annotated[str, typer.Option("--name", metavar="TEXT", help="What the key is for, to tell keys apart.")] = "",
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="TIME", help="Such as 90d, 12h, 30m or 45s. Default: it never expires."),
+        typer.Option(
+            "--expires-in", metavar="TIME", help="Such as 90d, 12h, 30m or 45s. Default: the key never expires."
+        ),
     ] = None,
 ) -> None:
     """Create a key and print it. It cannot be shown again."""

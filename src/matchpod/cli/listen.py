@@ -1,4 +1,4 @@
-"""Receive and print callbacks, to try them out: `matchpod listen`."""
+"""Receive and print callbacks, for trying them out: `matchpod listen`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ DEMO = "demo"
 """The organization that the first start creates."""
 
 MAX_PART = 300
-"""Characters per part of a line; an external id has at most 255."""
+"""Maximum number of characters per part of a line; an external id has at most 255."""
 
 
 def listen(
     *,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")] = 9000,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free port.")] = 9000,
     secret: Annotated[
         str | None, typer.Option("--secret", metavar="whsec_…", help="Check signatures with this webhook secret.")
     ] = None,
@@ -42,7 +42,7 @@ def listen(
         str | None, typer.Option("--org", metavar="NAME", help="Check signatures with the secret of this organization.")
     ] = None,
     status: Annotated[
-        int, typer.Option("--status", min=200, max=599, help="The response status; 500 to try a failure.")
+        int, typer.Option("--status", min=200, max=599, help="The response status; 500 simulates a failure.")
     ] = 204,
     json: Annotated[bool, typer.Option("--json", help="Print each body as one line.")] = False,
 ) -> None:
@@ -94,7 +94,7 @@ def _secret(secret: str | None, org: str | None) -> str | None:
         return found
     settings = load_process_settings()
     if settings.database_url is None and not settings.database_path.exists():
-        return None  # a receiver needs no database, so none is created
+        return None  # do not create a database, because a receiver does not need it
     return run_with_resources(partial(_secret_of, name=DEMO))
 
 
@@ -105,7 +105,7 @@ async def _secret_of(resources: Resources, *, name: str) -> str | None:
     try:
         return resources.vault.open(organization.webhook_secret)
     except ValueError as exc:
-        fail(f"The secret of {printable(name)} cannot be opened: {exc}.", code=2)
+        fail(f"The secret of {printable(name)} cannot be decrypted: {exc}.", code=2)
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -154,6 +154,6 @@ def _outcome_text(callback: Callback) -> str:
 
 
 def _printable(text: str) -> str:
-    """Shorten a text and replace its control characters: names in a callback are chosen by players."""
+    """Shorten a text and replace its control characters, because players choose the names in a callback."""
     short = text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
     return "".join(character if character.isprintable() else "\ufffd" for character in short)

@@ -1,4 +1,4 @@
-"""List, show, cancel and rule matches of all organizations: `matchpod match`.
+"""List, show, cancel and rule on matches of all organizations: `matchpod match`.
 
 Secrets are never shown: neither passwords nor the tokens that game servers post with.
 """
@@ -42,11 +42,11 @@ from matchpod.storage import callback_lists, history, outbox, rulings, servers, 
 from matchpod.storage.servers import ServerRow
 
 MAX_LISTED: Final = 1_000
-"""Largest `--limit`: more is not useful in a terminal."""
+"""Maximum `--limit`; more is not useful in a terminal."""
 
 _T = TypeVar("_T")
 
-app = command_group("List, show, cancel, rule and act on matches of all organizations.")
+app = command_group("List, show, cancel, rule on and act on matches of all organizations.")
 app.command("act")(act_on_match)
 app.command("actions")(list_actions)
 app.command("demo")(show_demos)
@@ -55,7 +55,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 
 class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
-    """A server as the API lists it, with what only operators see."""
+    """A server as in the API, with fields for operators only."""
 
     org_id: str
     server_phase: ServerPhase
@@ -67,7 +67,7 @@ class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
 
 
 class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the log that was set aside: it could not be applied, or processes died during it."""
+    """A log entry that was set aside, because it could not be applied or processes died while applying it."""
 
     seq: int
     kind: str
@@ -75,7 +75,7 @@ class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RulingLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A ruling, who made it, and whether it was withdrawn."""
+    """A ruling, with its author and its withdrawal, if any."""
 
     id: str
     winner: RuledWinner
@@ -97,16 +97,16 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     maps: list[SeriesDetailMap]
     set_aside: list[SetAsideLine]
     rulings: list[RulingLine]
-    """All that were ever made, the last first."""
+    """All rulings on the match, including withdrawn and replaced ones, newest first."""
 
 
 _COLUMNS: Final[Columns[OperatorServer]] = {
-    "server": lambda one: one.server_id,
-    "status": lambda one: one.status,
-    "region": lambda one: one.region,
-    "created": lambda one: short_time(one.created_at),
-    "ended": lambda one: short_time(one.ended_at),
-    "external id": lambda one: one.external_match_id,
+    "server": lambda server: server.server_id,
+    "status": lambda server: server.status,
+    "region": lambda server: server.region,
+    "created": lambda server: short_time(server.created_at),
+    "ended": lambda server: short_time(server.ended_at),
+    "external id": lambda server: server.external_match_id,
 }
 
 
@@ -117,7 +117,7 @@ def list_matches(
         list[str] | None,
         typer.Option(metavar="NAME:VALUE", help="Only matches with this label; may be repeated for several."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number of matches.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List matches, newest first."""
@@ -143,9 +143,9 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
             settings=msgspec.Raw(row.settings),
             result=None if outcome is None or outcome.result is None else msgspec.Raw(outcome.result),
             callback=await detail_of(db, callbacks[0]) if callbacks else None,
-            maps=[map_view(one) for one in await history.maps_of(db, row.id)],
-            set_aside=[view_of(SetAsideLine, one) for one in await unfinished.of_server(db, row.id)],
-            rulings=[view_of(RulingLine, one, by=one.person) for one in await rulings.of_server(db, row.id)],
+            maps=[map_view(map_row) for map_row in await history.maps_of(db, row.id)],
+            set_aside=[view_of(SetAsideLine, entry) for entry in await unfinished.of_server(db, row.id)],
+            rulings=[view_of(RulingLine, ruling, by=ruling.person) for ruling in await rulings.of_server(db, row.id)],
         )
 
     page = _run_on_match(server_id, read)
@@ -203,10 +203,10 @@ def cancel_match(server_id: ServerId) -> None:
 def rule_match(
     server_id: ServerId,
     winner: Annotated[
-        RuledWinner | None, typer.Option(help="Who wins; `none`: the match is void, and counts for no team.")
+        RuledWinner | None, typer.Option(help="Who wins. With `none` the match is void, and counts for no team.")
     ] = None,
     *,
-    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, as text for people.")] = None,
     by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the current ruling.")] = False,
 ) -> None:
@@ -231,7 +231,7 @@ def rule_match(
 
 
 def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Return the labels of options; exit if one is invalid."""
+    """Parse the values of --label; exit if a value is invalid."""
     for text in texts:
         if fault := label_fault(text):
             fail(f"--label {fault.message}, not {printable(text)!r}.", code=2)
@@ -243,7 +243,7 @@ def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
 def _run_on_match(
     server_id: str, work: Callable[[Resources, ServerRow], Awaitable[_T]], *, needs_original: bool = False
 ) -> _T:
-    """Run work on the match of a server; exit if there is no such server."""
+    """Run `work` on the match of a server; exit if there is no such server."""
 
     async def run(resources: Resources) -> _T:
         return await work(resources, await find_server(resources, server_id))
@@ -284,26 +284,28 @@ def _print_page(page: MatchPage) -> None:
         rows.append(("outcome", f"{kind} at {server.ended_at}"))
     if page.callback:
         rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
-        rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
-    rows += [(f"map {one.map_number}", _map_text(one)) for one in page.maps]
-    rows += [("ruling", _ruling_text(one)) for one in page.rulings]
-    for one in page.set_aside:
-        why = f"{one.begun} processes died during it" if one.begun > 1 else "it could not be applied"
-        rows.append(("set aside", f"entry {one.seq} ({one.kind}): {why}"))
+        rows += [(f"attempt {attempt.number}", _attempt(attempt)) for attempt in page.callback.attempts]
+    rows += [(f"map {played.map_number}", _map_text(played)) for played in page.maps]
+    rows += [("ruling", _ruling_text(ruling)) for ruling in page.rulings]
+    for entry in page.set_aside:
+        why = f"{entry.begun} processes died applying it" if entry.begun > 1 else "it could not be applied"
+        rows.append(("set aside", f"entry {entry.seq} ({entry.kind}): {why}"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")
 
 
-def _ruling_text(one: RulingLine) -> str:
-    text = f"{ruling_words(one)} ({one.id}, {one.ruled_at}, {one.ruled_by})"
-    return text if one.withdrawn_at is None else f"{text}; withdrawn at {one.withdrawn_at} ({one.withdrawn_by})"
+def _ruling_text(ruling: RulingLine) -> str:
+    text = f"{ruling_words(ruling)} ({ruling.id}, {ruling.ruled_at}, {ruling.ruled_by})"
+    return (
+        text if ruling.withdrawn_at is None else f"{text}; withdrawn at {ruling.withdrawn_at} ({ruling.withdrawn_by})"
+    )
 
 
-def _map_text(one: SeriesDetailMap) -> str:
-    text = f"{one.map_name}, {one.status}, {one.team1_score}:{one.team2_score}"
-    if one.complete is False:
-        rounds = ", ".join(map(str, one.missing_rounds))
+def _map_text(played: SeriesDetailMap) -> str:
+    text = f"{played.map_name}, {played.status}, {played.team1_score}:{played.team2_score}"
+    if played.complete is False:
+        rounds = ", ".join(map(str, played.missing_rounds))
         text += "; parts of the log are missing" + (f" in rounds {rounds}" if rounds else "")
     return text
 

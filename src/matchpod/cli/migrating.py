@@ -1,4 +1,4 @@
-"""Migrate the database, or check whether it must be: `matchpod migrate`."""
+"""Migrate the database, or check whether it is up to date: `matchpod migrate`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def migrate(
         bool,
         typer.Option(
             "--restored",
-            help="Record that the original of this database, a copy, is gone: as `matchpod serve --restored` does,"
-            " but without starting the service. See docs/backup.md.",
+            help="For a copy of a database: record that the original is gone, as `matchpod serve --restored` does, but"
+            " without starting the service. See docs/backup.md.",
         ),
     ] = False,
 ) -> None:
-    """Migrate the database to the schema of this version, and print what was changed. Running it again changes nothing.
+    """Migrate the database to the schema of this version, and print the applied migrations. This command is idempotent.
 
-    Every command that opens the database does this first; this one is for a job that runs before an upgrade.
-    Processes of the last release can keep running. See docs/upgrade.md.
+    Every command that opens the database migrates it first; this command is for a job that runs before an upgrade.
+    Processes of the previous release can keep running. See docs/upgrade.md.
     """
     settings = load_process_settings()
     check_extras(settings)
@@ -56,7 +56,7 @@ def migrate(
     typer.echo(_summary(version))
     if restored:
         typer.echo(
-            "Its matches are driven from here from now on." if taken_over else "It is not a copy: nothing was recorded."
+            "Its matches are driven from here from now on." if taken_over else "It is not a copy; nothing was recorded."
         )
 
 
@@ -96,7 +96,7 @@ def _list_migrations(after: int, to: int) -> None:
 def _summary(version: int) -> str:
     if version > len(MIGRATIONS):
         return (
-            f"The database has version {version}, of a newer Matchpod. This one knows versions up to {len(MIGRATIONS)},"
-            " and can use it."
+            f"The database has version {version}, of a newer Matchpod. This Matchpod knows versions up to"
+            f" {len(MIGRATIONS)}, and can use the database."
         )
     return f"The database has version {version}."

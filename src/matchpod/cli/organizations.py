@@ -17,7 +17,7 @@ from matchpod.service.identity.principals import OrganizationView
 app = command_group("Organizations: each sees only its own matches and has its own secret to sign callbacks.")
 
 MAX_NAMES: Final = 20
-"""Names of organizations in an error message."""
+"""Maximum number of organization names in an error message."""
 NO_ORGANIZATIONS: Final = "There are no organizations yet. Create one: matchpod orgs create NAME."
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ def run_with_access(
 
 
 async def find_organization(access: Access, name: str) -> OrganizationView:
-    """Return the organization with this name; AccessError, with the names of others, if there is none."""
+    """Return the organization with this name. If there is none, raise AccessError with the known names."""
     known = await access.organizations()
     for organization in known:
         if organization.name == name:
@@ -83,7 +83,7 @@ def webhook_secret(
     """Print the secret that signs an organization's callbacks. This is recorded in the audit log."""
     if replace:
         secret = run_with_access(lambda access: access.replace_webhook_secret(name, keeps_old=not now))
-        also = "" if now else ", and for a day with the old one too; --now ends that"
+        also = "" if now else ", and for a day also with the old secret; --now ends that"
         print_note(f"the callbacks of {name} are now signed with this new secret{also}")
     else:
         secret = run_with_access(lambda access: access.reveal_webhook_secret(name))

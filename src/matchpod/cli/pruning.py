@@ -28,9 +28,9 @@ def prune(
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
-    These are logs, events and demos of ended matches, entries of the audit log, idempotency keys, and counters that
-    have become 0. Results, series, maps and statistics are kept forever; those of matches that ended more than a day
-    ago are compressed.
+    Deleted are logs, events and demos of ended matches, entries of the audit log, idempotency keys, and counters that
+    have become 0. Results, series, maps and statistics are kept forever. Matches that ended more than a day ago are
+    compressed.
     """
 
     async def work(resources: Resources) -> _Report:
@@ -63,7 +63,7 @@ def prune(
 
 
 class _Report(NamedTuple):
-    """What was deleted and compressed, or would be."""
+    """The numbers of deleted and compressed entries, actual or for a dry run."""
 
     retention: Retention
     pruned: Pruned
@@ -98,18 +98,18 @@ def _print_report(report: _Report, *, dry_run: bool) -> None:
 
 
 def _file_to_vacuum(*, dry_run: bool) -> Path | None:
-    """Return the SQLite file, if it can be written anew; exit with a sentence if not."""
+    """Return the SQLite file if it can be vacuumed; otherwise print the reason and exit."""
     if dry_run:
         fail("--vacuum cannot be used with --dry-run.", code=2)
     settings = load_process_settings()
     if settings.database_url is not None:
         fail(
-            "The database is in PostgreSQL, which uses free space again by itself. VACUUM FULL returns it to the disk,"
-            " with the service stopped.",
+            "The database is in PostgreSQL, which reuses free space itself. To return it to the disk, stop the service"
+            " and run VACUUM FULL.",
             code=2,
         )
     if not settings.database_path.exists():
-        return None  # the command says so
+        return None  # the command reports that there is no database
     try:
         sqlite_space.check_unused(settings.database_path)
     except VacuumError as exc:

@@ -1,6 +1,6 @@
 """Recompute the statistics of ended matches from their stored logs and show the differences: `matchpod recompute`.
 
-Writes only with --write. Exit code 1: the match could not be recomputed, or with --all, at least one failed.
+Writes only with --write. Exit code 1 if the match could not be recomputed, or with --all, if at least one match failed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRe
 from matchpod.storage import servers, stored_matches
 
 SHOWN_DIFFERENCES: Final = 20
-"""Differences printed per match: enough to see what kind of change it is. `--json` has them all."""
+"""Maximum number of printed differences per match; enough to see the kind of change. `--json` has all differences."""
 
 SHOWN_CHARACTERS: Final = 80
-"""Characters printed per value; names and numbers are shorter."""
+"""Maximum number of printed characters per value; names and numbers are shorter."""
 
 PROGRESS_S: Final = 5.0
-"""How often a long run reports its progress."""
+"""Seconds between two progress reports of a long run."""
 
 INTERRUPTED: Final = 130
 """The usual exit code after Ctrl-C."""
@@ -48,8 +48,8 @@ def recompute(
 ) -> None:
     """Read the stored logs of ended matches again and show what the current rules would change.
 
-    Only --write changes anything: maps, series and statistics, one match at a time. Results that were sent in
-    callbacks do not change. Works while the service runs.
+    Only --write stores the changes, to maps, series and statistics, one match at a time. Results that were sent in
+    callbacks do not change. The service may run meanwhile.
     """
     if (server_id is None) != every:
         fail("Give either a SERVER_ID or --all.", code=2)
@@ -116,7 +116,7 @@ def _build_recompute(resources: Resources) -> Recompute:
 
 
 class _Tally:
-    """The verdicts of all matches so far."""
+    """Counts the verdicts of a run."""
 
     def __init__(self, progress_s: float = PROGRESS_S) -> None:
         self._progress_s = progress_s
@@ -138,7 +138,7 @@ class _Tally:
                 print_note(f"{self.verdicts.total()} of about {total} matches, {self._changed()} different")
 
     def print_summary(self, *, write: bool) -> None:
-        """Print the totals and why matches were skipped."""
+        """Print the totals, and the reasons for which matches were skipped."""
         parts = [f"{self.verdicts[verdict]} {verdict}" for verdict in Verdict if self.verdicts[verdict]]
         print_note(f"{_plural(self.verdicts.total(), 'match', 'matches')}: {', '.join(parts) or 'none'}.")
         for reason, times in self.reasons.most_common():

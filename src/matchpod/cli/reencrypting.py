@@ -14,8 +14,8 @@ from matchpod.storage.sealed_secrets import Resealed
 def reencrypt() -> None:
     """Encrypt all stored secrets with the first key in MATCHPOD_SECRET_KEY, while the service runs.
 
-    The other keys in it decrypt those that are stored. Once none is left that needs them, they can be removed. See
-    docs/secrets.md for all steps. It may be repeated at any time.
+    The other keys are only used to decrypt. Afterwards they can be removed from the setting; docs/secrets.md has all
+    steps. This command may be repeated at any time.
     """
 
     async def work(resources: Resources) -> dict[str, Resealed]:

@@ -1,4 +1,4 @@
-"""List, check and switch regions, and confirm sweeps: `matchpod regions`."""
+"""List, check, activate and deactivate regions, and confirm sweeps: `matchpod regions`."""
 
 from __future__ import annotations
 
@@ -43,20 +43,19 @@ app = command_group(
 )
 
 CHECK_POLL_S: Final = 0.3
-"""How often a check that the service runs is read."""
+"""Seconds between two polls of the state of a check, which the service runs."""
 
 NOTHING_CHECKED: Final = 3
-"""Exit code of a check that says nothing about any server."""
+"""Exit code of a check in which no server could be checked."""
 
 _T = TypeVar("_T")
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
 
 
 class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A region as shown to operators; the numbers are None if its fleet cannot be used, and `fault` says why.
+    """A region as shown to operators. If its fleet cannot be used, the numbers are None and `fault` has the reason.
 
-    `notice` says what the service observes of silent servers, as in `GET /api/v1/regions`, and which servers get no
-    match for a while.
+    `notice` reports silent servers, as in `GET /api/v1/regions`, and servers that temporarily get no matches.
     """
 
     code: str
@@ -67,7 +66,7 @@ class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     taken: int | None
     ready: int | None
     withheld: int
-    """Servers that have no match in this database and wait for `regions sweep`."""
+    """Number of servers without a match in this database, which are only released by `regions sweep`."""
     fault: str | None
     notice: str | None
 
@@ -78,7 +77,7 @@ def list_regions(
 ) -> None:
     """List the regions in the order of the settings, with their capacity and the servers in use and ready.
 
-    Withheld are servers without a match in this database, which `regions sweep` releases.
+    Withheld servers have no match in this database; `regions sweep` releases them.
     """
     columns: Columns[RegionLine] = {
         "code": lambda region: region.code,
@@ -118,8 +117,8 @@ def sweep(
 ) -> None:
     """Show the servers without a match that the service does not release by itself; --yes releases them.
 
-    If their matches were created with another database, or after the backup that this one was restored from, they are
-    still being played: then do not release them.
+    Do not release servers whose matches were created with another database, or after the backup that this database was
+    restored from, because these matches are still being played.
     """
     columns: Columns[WithheldServer] = {
         "server": lambda server: server.server_id,
@@ -146,14 +145,14 @@ def check(
     code: _CODE,
     *,
     may_allocate: Annotated[
-        bool, typer.Option("--allocate", help="Take a waiting pod of the region, and delete it afterwards.")
+        bool, typer.Option("--allocate", help="Allocate a waiting pod of the region, and delete it afterwards.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole check as one JSON object.")] = False,
 ) -> None:
     """Let the service check the game servers of a region: console, plugins, login, log, clock.
 
-    Servers with a match are left alone, and a match that waits for a server comes first. Exit codes: 0 if no server has
-    a fault, 1 if one has, 2 for an unknown region, 3 if no server could be checked or no service runs.
+    Servers with a match are not checked, and waiting matches have priority. Exit codes: 0 if no server has a fault,
+    1 if a server has a fault, 2 for an unknown region, 3 if no server could be checked or no service runs.
     """
 
     async def run(resources: Resources) -> RegionCheckView:
@@ -175,7 +174,7 @@ def check(
 
 
 async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
-    """Request a check, and wait until it is over; on standard error, name the servers as they are checked."""
+    """Request a check, and wait until it is over; print the servers on standard error as they are checked."""
     shown: set[str] = set()
     try:
         found = await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
@@ -193,11 +192,11 @@ async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -
 
 
 def _check_code(found: RegionCheckView) -> int:
-    """Say how a check ended, and return the exit code."""
+    """Print how a check ended, and return the exit code."""
     if found.note is not None:
         print_note(printable(found.note))
     if found.state is not CheckProgress.DONE:
-        print_note("no process of the service works on the check; is the service running with this database?")
+        print_note("no process of the service runs the check; is the service running with this database?")
         return NOTHING_CHECKED
     if found.healthy is None:
         print_note("no server was checked")
@@ -209,8 +208,8 @@ def _check_code(found: RegionCheckView) -> int:
 
 
 async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
-    """Request a check that was refused because the last one is too recent, when its pause is over."""
-    print_note("the last check was seconds ago; waiting")
+    """Retry a request for a check that was rejected because the previous check is too recent."""
+    print_note("the previous check was seconds ago; waiting")
     while True:
         await asyncio.sleep(CHECK_POLL_S)
         with suppress(RateLimitError):
@@ -218,7 +217,7 @@ async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool)
 
 
 def _print_report(server: ServerReport) -> None:
-    """Print what was found about a server."""
+    """Print the findings about a server."""
     head = server.state.value.replace("_", " ")
     lines = [f"{server.server}: {head}" + (f" ({server.note})" if server.note else "")]
     for finding in server.findings:
@@ -268,7 +267,7 @@ def _notice(silence: str | None, resting: Iterable[RestingSlot]) -> str | None:
 
 
 async def _fault(fleet: Fleet) -> str | None:
-    """Return what is wrong with the settings of a fleet, and why it cannot be used at present."""
+    """Return the faults in the settings of a fleet, and why the fleet is currently unavailable; None without any."""
     wrong = await fleet.check()
     return " ".join((*wrong, *filter(None, (fleet.fault,)))) or None
 
@@ -285,7 +284,7 @@ def _set_active(code: str, *, is_active: bool) -> None:
 
 
 def _switched(code: str, act: Callable[[RegionSwitch], Awaitable[_T | None]]) -> _T:
-    """Act on a region; exit with the known regions if it is none of them, which `act` says with None."""
+    """Act on a region; if `act` returns None, the region is unknown, so print the known regions and exit."""
     known: list[str] = []
 
     async def run(resources: Resources) -> _T | None:

@@ -20,10 +20,10 @@ from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
 
 PROGRESS_BYTES = 16 << 20
-"""Smaller files are read too quickly for a progress bar."""
+"""Minimum size of files for a progress bar; smaller files are read too quickly."""
 
 PIPE_COLUMNS = 120
-"""Width of the output without a terminal: wide enough for the longest names."""
+"""Width of the output without a terminal; enough for the longest names."""
 
 
 def replay(
@@ -36,7 +36,7 @@ def replay(
         MatchType | None, typer.Option("--match-type", help="The type of the match. Default: as in the logs.")
     ] = None,
     series_format: Annotated[
-        SeriesFormat | None, typer.Option("--format", help="The series. Default: the shortest that fits the maps.")
+        SeriesFormat | None, typer.Option("--format", help="The series format. Default: the shortest that fits.")
     ] = None,
 ) -> None:
     """Replay a recorded match and print its scoreboard.
@@ -76,7 +76,7 @@ def _replay(files: list[Path], match_type: MatchType | None, series_format: Seri
         return recordings.replay(opened, match_type=match_type, series_format=series_format)
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=2 * total)  # each file is surveyed, then read
+        task = bar.add_task("", total=2 * total)  # each file is read twice: for the survey, and for the replay
         return recordings.replay(
             opened,
             match_type=match_type,

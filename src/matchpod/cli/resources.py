@@ -1,7 +1,7 @@
 """Load the settings and open the resources for a command, or exit with an error message.
 
-Exit code 2: invalid settings or settings that need a missing extra, all of which are listed. Exit code 1: a resource
-failed, with one sentence about it.
+Exit code 2 if settings are invalid or need a missing extra; all faults are printed. Exit code 1 if a resource cannot be
+opened; the reason is printed.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def run_with_resources(
 ) -> _T:
     """Open the resources, run `work` and close them; an error is printed and ends the process.
 
-    With `needs_key`, fail if the vault key does not decrypt the stored secrets; with `needs_original`, if the database
-    is a copy, whose matches and servers are another's. Only with `may_create` a database is created if there is none:
-    else a command that is run in the wrong folder would show an empty one.
+    With `needs_key`, fail if the vault key does not decrypt the stored secrets. With `needs_original`, fail if the
+    database is a copy, whose matches and servers belong to another installation. A missing database is only created
+    with `may_create`, because a command in the wrong folder would otherwise show an empty database.
     """
     from matchpod.adapters.log_output import set_up_logging
     from matchpod.app import ResourcesError
@@ -84,7 +84,7 @@ def run_with_resources(
 async def record_act(
     resources: Resources, action: Action, *, org_id: str | None = None, target: str = "", detail: str = ""
 ) -> None:
-    """Record an act of the command line in the audit log."""
+    """Record an action of the command line in the audit log."""
     from matchpod.service.access.audit import COMMAND_LINE, Audit
 
     audit = Audit(db=resources.db, clock=resources.clock)

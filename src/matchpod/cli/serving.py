@@ -20,15 +20,15 @@ def serve(
         bool,
         typer.Option(
             "--restored",
-            help="Drive the matches of a database that was restored or copied. Only if its original is gone: two"
-            " services would drive the same matches. See docs/backup.md.",
+            help="Drive the matches of a database that was restored or copied. Use it only if the original is gone;"
+            " otherwise two services would drive the same matches. See docs/backup.md.",
         ),
     ] = False,
 ) -> None:
     """Run the service until SIGTERM or Ctrl-C; docs/configuration.md lists all settings.
 
     Stopping takes up to 25 s, to let callbacks in progress finish; a second signal stops it at once. Matches continue
-    on their servers and are resumed at the next start. At SIGHUP, the lists of servers of static fleets are read again.
+    on their servers and are resumed at the next start. At SIGHUP, the server lists of static fleets are reloaded.
     """
     from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
     from matchpod.service.telemetry.log_context import log_fields
@@ -49,7 +49,7 @@ def serve(
 
 
 def _own_command() -> str:
-    """Return how to run this program from another terminal."""
+    """Return the command that runs this program from another terminal."""
     if shutil.which("matchpod"):
         return "matchpod"
     # Run from a checkout, or as `python -m matchpod`.

@@ -13,12 +13,12 @@ import typer
 from matchpod.adapters.log_output import escape_unprintable
 
 LINE_CHARACTERS: Final = 2_000
-"""Width of tables: longer than any line, so that even in a pipe or a narrow window each item is one complete line."""
+"""Width of tables, more than any line needs, so that each item is one complete line even in a pipe or narrow window."""
 NOTHING: Final = "-"
 """Placeholder for a missing value, so that each line has the same number of columns."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")]
-"""The option of commands that list something."""
+"""The `--json` option of commands that print lists."""
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
@@ -46,12 +46,12 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
 
 
 def command_group(help_text: str) -> typer.Typer:
-    """A group of commands, such as `matchpod keys`."""
+    """Return a group of commands, such as `matchpod keys`."""
     return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=help_text)
 
 
 def replace_unencodable() -> None:
-    """Print `?` for characters that standard output cannot encode: a terminal may not be able to show all names."""
+    """Print `?` for characters that standard output cannot encode, because names may have any characters."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
@@ -62,6 +62,6 @@ def short_time(at: str | None) -> str | None:
 
 
 def print_note(sentence: str) -> None:
-    """Print a sentence to standard error, separate from the result; several are separated by line breaks."""
+    """Print a text to standard error, separate from the result, with a prefix on each line."""
     for line in sentence.splitlines():
         typer.echo(f"matchpod: {line}", err=True)

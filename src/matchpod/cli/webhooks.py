@@ -1,4 +1,4 @@
-"""Create, change and try webhooks, and send again what they sent: `matchpod webhooks`."""
+"""Create, change and test webhooks, and list and repeat their deliveries: `matchpod webhooks`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from matchpod.service.webhooks.views import DeliveryItem, WebhookView, webhook_v
 from matchpod.storage import organizations, webhook_deliveries, webhooks
 
 MAX_LISTED: Final = 1_000
-"""Largest `--limit`: one page."""
+"""Maximum `--limit`, which is the maximum size of a page."""
 
 app = command_group("Webhooks, which send the events of an organization's matches as they happen.")
 
-WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK_ID", help="As `list` shows it.")]
-Events = Annotated[list[str] | None, typer.Option("--event", help="A type of events, repeatable. Default: all.")]
+WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK_ID", help="The id of the webhook, as `list` shows it.")]
+Events = Annotated[list[str] | None, typer.Option("--event", help="An event type to send; repeatable. Default: all.")]
 Org = Annotated[str, typer.Option("--org", metavar="NAME", help="The organization.")]
 
 _T = TypeVar("_T")
@@ -42,34 +42,38 @@ class OwnedWebhook(WebhookView, frozen=True, kw_only=True, rename="camel"):
 
 
 _WEBHOOKS: Final[Columns[OwnedWebhook]] = {
-    "id": lambda one: one.id,
-    "organization": lambda one: one.organization,
-    "state": lambda one: "on" if one.enabled else f"off ({one.disabled_reason})",
-    "format": lambda one: one.format.value,
-    "events": lambda one: " ".join(one.events),
-    "url": lambda one: one.url,
+    "id": lambda webhook: webhook.id,
+    "organization": lambda webhook: webhook.organization,
+    "state": lambda webhook: "on" if webhook.enabled else f"off ({webhook.disabled_reason})",
+    "format": lambda webhook: webhook.format.value,
+    "events": lambda webhook: " ".join(webhook.events),
+    "url": lambda webhook: webhook.url,
 }
 _DELIVERIES: Final[Columns[DeliveryItem]] = {
-    "id": lambda one: one.id,
-    "event": lambda one: one.event_type,
-    "state": lambda one: one.state.value,
-    "created": lambda one: short_time(one.created_at),
-    "server": lambda one: one.server_id,
-    "attempts": lambda one: str(one.attempt_count),
-    "last answer": lambda one: one.last_error or (None if one.last_status is None else str(one.last_status)),
+    "id": lambda delivery: delivery.id,
+    "event": lambda delivery: delivery.event_type,
+    "state": lambda delivery: delivery.state.value,
+    "created": lambda delivery: short_time(delivery.created_at),
+    "server": lambda delivery: delivery.server_id,
+    "attempts": lambda delivery: str(delivery.attempt_count),
+    "last answer": lambda delivery: (
+        delivery.last_error or (None if delivery.last_status is None else str(delivery.last_status))
+    ),
 }
 
 
 @app.command("list")
 def list_webhooks(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only of this organization.")] = None,
+    org: Annotated[
+        str | None, typer.Option("--org", metavar="NAME", help="Only webhooks of this organization.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """List webhooks."""
 
     async def work(resources: Resources) -> list[OwnedWebhook]:
-        names = {one.id: one.name for one in await organizations.list(resources.db)}
+        names = {organization.id: organization.name for organization in await organizations.list(resources.db)}
         org_id = None if org is None else await _organization(resources, org)
         now_ms = resources.clock.now_ms()
         return [
@@ -85,10 +89,10 @@ def list_webhooks(
 
 @app.command()
 def create(
-    url: Annotated[str, typer.Argument(help="Where events are sent.")],
+    url: Annotated[str, typer.Argument(help="The URL that receives the events.")],
     org: Org,
     events: Events = None,
-    format: Annotated[WebhookFormat, typer.Option("--format", help="What is sent.")] = WebhookFormat.JSON,
+    format: Annotated[WebhookFormat, typer.Option("--format", help="The format of the requests.")] = WebhookFormat.JSON,
 ) -> None:
     """Create a webhook, and print its id and its secret, which is not shown again."""
     body = msgspec.json.encode({"url": url, "events": events or [ALL_EVENTS], "format": format.value})
@@ -161,8 +165,8 @@ def test(webhook_id: WebhookId) -> None:
 @app.command()
 def deliveries(
     webhook_id: WebhookId,
-    state: Annotated[CallbackState | None, typer.Option("--state", help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="Only deliveries in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of deliveries.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List the deliveries of a webhook, newest first."""
@@ -177,7 +181,9 @@ def deliveries(
 
 @app.command()
 def redeliver(
-    delivery_id: Annotated[str, typer.Argument(metavar="DELIVERY_ID", help="As `deliveries` shows it.")],
+    delivery_id: Annotated[
+        str, typer.Argument(metavar="DELIVERY_ID", help="The id of the delivery, as `deliveries` shows it.")
+    ],
 ) -> None:
     """Send a delivery again, with the same id and the same bytes."""
 
@@ -220,12 +226,14 @@ def _management(resources: Resources) -> Webhooks:
 
 
 def _principal(org_id: str) -> Principal:
-    """The operator, who may do everything in an organization."""
+    """Return a principal with all rights in an organization, for the operator."""
     return Principal(org_id=org_id, key_id=COMMAND_LINE, role=Role.OWNER, scopes=frozenset(Scope))
 
 
 async def _organization(resources: Resources, name: str) -> str:
-    found = next((one.id for one in await organizations.list(resources.db) if one.name == name), None)
+    found = next(
+        (organization.id for organization in await organizations.list(resources.db) if organization.name == name), None
+    )
     if found is None:
         fail(f"There is no organization {printable(name)}.", code=2)
     return found

@@ -1,7 +1,7 @@
 """The states of a demo, and how long the release of a server waits for it.
 
 A demo is a recording of one map by the game server (GOTV), which the match plugin uploads after the map. A map has
-several if its match was restored, or was given another server.
+several demos if its match was restored, or was given another server.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from typing import Final
 import msgspec
 
 UPLOAD_LIMIT_MS: Final = 180_000
-"""How long one upload may take: the plugin gives up after 100 s, and a busy machine needs a moment more."""
+"""Time limit for one upload. The plugin gives up after 100 s; the rest is a margin for a busy machine."""
 
 PATIENCE_MS: Final = 60_000
-"""How long an upload waits for the database: longer than a failover takes."""
+"""How long an upload waits for an unavailable database, longer than a failover takes."""
 
 STALE_MS: Final = PATIENCE_MS + 30_000
-"""An upload whose process did not report for so long is over: the process was killed, or has lost the database for
-longer than an upload waits for it. After that wait, it still needs time for a report, which may fail once more."""
+"""Timeout of an upload that its process no longer reports: the process was killed, or could not reach the database for
+longer than an upload waits. The 30 s on top are for the first report after that wait, which may fail once."""
 
 RENEW_MS: Final = 5_000
 """How often a process reports its uploads."""
 
 LATE_MS: Final = 6 * 3_600_000
-"""How long after its match a server may still upload."""
+"""How long after the end of its match a server may still upload demos."""
 
 MAX_FILES: Final = 20
-"""Files of one map: a match that is restored again and again has a few."""
+"""Maximum number of demos per map. A match that is restored several times has a few."""
 
 
 class DemoState(StrEnum):
     """Whether a demo can be downloaded."""
 
     RECORDING = "recording"
-    """The server records it, or was not heard to upload it yet."""
+    """The server is recording the demo, or has not begun to upload it."""
     UPLOADING = "uploading"
     AVAILABLE = "available"
     MISSING = "missing"
-    """There is none, or not all of it: `MissingReason` says why. A late upload may still come."""
+    """There is no demo, or only a part of it; `MissingReason` says why. A late upload may still arrive."""
 
 
 class MissingReason(StrEnum):
     """Why a demo is missing."""
 
     NOT_UPLOADED = "not_uploaded"
-    """The server did not upload it in time."""
+    """The server did not upload the demo in time."""
     CANCELED = "canceled"
-    """The match was canceled while it was recorded, and its server was not kept for it."""
+    """The match was canceled during the recording, and its server was not kept for the upload."""
     SERVER_LOST = "server_lost"
-    """The server was gone before it uploaded it."""
+    """The server was lost before it had uploaded the demo."""
     CUT = "cut"
     """The upload ended before its last byte."""
     INTERRUPTED = "interrupted"
@@ -59,15 +59,15 @@ class MissingReason(StrEnum):
     TOO_SLOW = "too_slow"
     """The upload took longer than UPLOAD_LIMIT_MS."""
     TOO_LARGE = "too_large"
-    """The file is larger than one demo may be."""
+    """The file exceeds the size limit for demos."""
     OVER_QUOTA = "over_quota"
-    """The organization's demos take all the space that they may."""
+    """The organization's demos have reached their storage quota."""
     DISK_FULL = "disk_full"
     """The storage has no space left."""
     STORAGE_FAILED = "storage_failed"
-    """The storage could not be reached, or rejected the file."""
+    """The storage was unavailable, or rejected the file."""
     DELETED = "deleted"
-    """It was deleted when it was past its retention."""
+    """The demo was deleted at the end of its retention time."""
 
 
 UPLOAD_REASONS: Final = (
@@ -79,36 +79,36 @@ UPLOAD_REASONS: Final = (
     MissingReason.DISK_FULL,
     MissingReason.STORAGE_FAILED,
 )
-"""Why an upload that has begun did not make a demo available."""
+"""Reasons of an upload that had begun but did not make a demo available."""
 
 
 class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides how long to wait for a demo."""
+    """The state and times of a demo, from which follows how long to wait for it."""
 
     state: DemoState
     due_ms: int | None = None
-    """When an upload must have begun; None while it is not known when the recording ends."""
+    """Deadline for the beginning of the upload; None while the end of the recording is unknown."""
     begun_at_ms: int | None = None
     renewed_at_ms: int | None = None
 
 
 def state_of_map(states: Sequence[DemoState]) -> DemoState:
-    """Return the state of a map from those of its demos: what is still to come counts before what is there."""
+    """Return the demo state of a map from the states of its demos. Demos that are still expected take precedence."""
     order = (DemoState.UPLOADING, DemoState.RECORDING, DemoState.AVAILABLE)
     return next((state for state in order if state in states), DemoState.MISSING)
 
 
 def waits_until_ms(demos: Iterable[DemoProgress], now_ms: int) -> int | None:
-    """Return until when a server has to be kept for its demos; None if nothing can come any more.
+    """Return until when a server has to be kept for its demos; None if no upload can arrive any more.
 
-    A recording without `due_ms` is not waited for: set it with `storage.demos.await_upload` when its map has ended.
+    A recording without `due_ms` is not waited for. `storage.demos.await_upload` sets `due_ms` when the map has ended.
     """
     times = [until for until in map(_until_ms, demos) if until is not None and until > now_ms]
     return max(times, default=None)
 
 
 def is_stale(demo: DemoProgress, now_ms: int) -> bool:
-    """True if an upload is over, though its process did not say so."""
+    """True if an upload has timed out without a final report of its process."""
     until_ms = _until_ms(demo)
     return demo.state is DemoState.UPLOADING and (until_ms is None or until_ms <= now_ms)
 

@@ -33,7 +33,7 @@ class CancelReason(StrEnum):
 
 
 BY_HAND: Final = (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
-"""Reasons of matches that a person or a program wanted to end. With other reasons, a match failed or was given up."""
+"""Reasons of matches that were canceled on request. Matches with other reasons failed or timed out."""
 
 
 class Kick(msgspec.Struct, frozen=True, tag=True):
@@ -77,7 +77,7 @@ class SendAction(msgspec.Struct, frozen=True, tag=True):
 
 
 class SendRoster(msgspec.Struct, frozen=True, tag=True):
-    """Add the people whom actions added to the plugin's list again: a restored round brings back its old list."""
+    """Send the people whom actions added to the plugin again, because a restored round also restores its old list."""
 
 
 Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch | SendAction | SendRoster

@@ -13,7 +13,7 @@ from matchpod.core.faults import Fault, FaultCode
 
 
 class ErrorCode(StrEnum):
-    """What is wrong, for programs. Codes may be added: treat an unknown one as its status says."""
+    """Machine-readable error code. Codes may be added; handle an unknown code by its HTTP status."""
 
     INVALID_PARAMS = "INVALID_PARAMS"
     UNAUTHORIZED = "UNAUTHORIZED"
@@ -44,7 +44,7 @@ class MatchpodError(Exception):
     status: ClassVar[int] = 500
 
     def __init_subclass__(cls, *, code: ErrorCode | None = None, status: int | None = None) -> None:
-        """Set the code and the status of an error; without them, it has those of its base class."""
+        """Set the code and the status of an error; by default, they are inherited from the base class."""
         cls.code, cls.status = code or cls.code, status or cls.status
 
 
@@ -59,7 +59,7 @@ class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=40
 class InvalidFieldsError(InvalidParamsError):
     """Fields of a request break rules. The message is built from the faults when it is shown.
 
-    There may be `unlisted` faults more: then their number follows those that are listed.
+    `unlisted` is the number of further faults; if it is not 0, it is added as the last fault.
     """
 
     def __init__(self, faults: tuple[Fault, ...], *, request: str = "the request body", unlisted: int = 0) -> None:
@@ -81,11 +81,11 @@ class UnauthorizedError(MatchpodError, code=ErrorCode.UNAUTHORIZED, status=401):
 
 
 class ForbiddenError(MatchpodError, code=ErrorCode.FORBIDDEN, status=403):
-    """The key lacks the scope or role, or this belongs to another organization."""
+    """The key lacks the scope or role, or the resource belongs to another organization."""
 
 
 class NotFoundError(MatchpodError, code=ErrorCode.NOT_FOUND, status=404):
-    """It does not exist."""
+    """The resource does not exist."""
 
 
 class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, status=405):
@@ -129,8 +129,8 @@ class PayloadTooLargeError(MatchpodError, code=ErrorCode.PAYLOAD_TOO_LARGE, stat
 
 
 class RateLimitError(MatchpodError, code=ErrorCode.RATE_LIMIT_EXCEEDED, status=429):
-    """Too many requests, requests that wait, live matches, open streams or failed log-ins; `Retry-After` is the seconds
-    to wait.
+    """Too many requests, queued requests, live matches, open streams or failed log-ins; `Retry-After` is the number of
+    seconds to wait.
     """
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
@@ -139,7 +139,7 @@ class RateLimitError(MatchpodError, code=ErrorCode.RATE_LIMIT_EXCEEDED, status=4
 
 
 class UnavailableError(MatchpodError, code=ErrorCode.SERVICE_UNAVAILABLE, status=503):
-    """Starting, stopping, too busy, or the database is unavailable; `Retry-After` says when to retry."""
+    """The service is starting, stopping or busy, or its database is unavailable; `Retry-After` says when to retry."""
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message)

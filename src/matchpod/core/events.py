@@ -37,7 +37,7 @@ class MapLoading(Event, frozen=True):
 
 
 class ServerRestarted(Event, frozen=True):
-    """The server process was replaced; log lines that the old one had not sent are lost."""
+    """The server process was replaced. Log lines that the old process had not sent are lost."""
 
 
 class LogGap(Event, frozen=True):
@@ -67,7 +67,7 @@ class PlayerJoinedSide(NamedEvent, frozen=True):
 
 
 class PlayerDisconnected(NamedEvent, frozen=True):
-    """A client disconnected. `is_map_change`: the logged reason is that of a map change, or of a quit to the menu."""
+    """A client disconnected. `is_map_change`: the reason is logged for map changes, and also for a quit to the menu."""
 
     reason: str
     is_map_change: bool
@@ -98,7 +98,7 @@ class ServerSaid(Event, frozen=True):
 
 
 class CommandLogged(Event, frozen=True):
-    """The server logged a command that was sent to its console. The text is hidden, its size in bytes is not."""
+    """The server logged a command that was sent to its console. The text is hidden, but its size in bytes is known."""
 
     size: int
 
@@ -129,8 +129,8 @@ class MapLive(Event, frozen=True):
 class RoundStarted(Event, frozen=True):
     """Freeze time ended. The line-ups are the players on each team's side at that moment, as far as they are known.
 
-    `is_cut`: lines of the freeze time are lost. `unseen` are in no line-up: they were there before lines were lost, and
-    the log has no line of theirs since.
+    `is_cut`: lines of the freeze time are lost. `unseen` players are in no line-up: they were on the server before
+    lines were lost, and no log line has mentioned them since.
     """
 
     round_number: int
@@ -145,8 +145,8 @@ class RoundStarted(Event, frozen=True):
 class LineupGrown(Event, frozen=True):
     """A player who has been on a team since the start of the round was seen for the first time.
 
-    `was_unseen`: since lines were lost, so they were there in all rounds since. `is_return`: they had left, and the
-    lines of their return are missing.
+    `was_unseen`: not mentioned since lines were lost, so they were on the team in all rounds since then. `is_return`:
+    they had left, and the lines of their return are missing.
     """
 
     player_id: PlayerId
@@ -156,7 +156,7 @@ class LineupGrown(Event, frozen=True):
 
 
 class LineupShrunk(Event, frozen=True):
-    """A player is no longer on the server, and the line that says so is lost."""
+    """A player is no longer on the server, and the line of their disconnect is lost."""
 
     player_id: PlayerId
 
@@ -164,8 +164,8 @@ class LineupShrunk(Event, frozen=True):
 class RoundDecided(Event, frozen=True):
     """A round has a winner and the map a new score. Kills may follow until the next freeze time.
 
-    `winner_side` is None for a draw. Without `winner` but with a side, it is not known which team was on that side, and
-    the score is the last certain one. `is_last`: the map ends with this score, by the rules of the match.
+    `winner_side` is None for a draw. If only `winner` is None, it is unknown which team was on that side, and the score
+    is the last certain score. `is_last`: the map ends with this score, by the rules of the match.
     """
 
     round_number: int
@@ -186,8 +186,8 @@ class SidesSwapped(Event, frozen=True):
 class RoundRestored(Event, frozen=True):
     """A backup was restored: only the first `rounds_kept` rounds still count. A restart is a new MapLive instead.
 
-    `is_inferred`: the score shows it, and its lines are lost. `may_be_new`: the match may have been restarted instead,
-    so the rounds that are kept may not be those that led to the score.
+    `is_inferred`: the score shows the restore, and its lines are lost. `may_be_new`: the match may have been restarted
+    instead, so the rounds that are kept may not be the rounds that led to the score.
     """
 
     rounds_kept: int
@@ -209,7 +209,7 @@ class PauseEvent(Event, frozen=True):
 
 
 class Paused(PauseEvent, frozen=True):
-    """Play stops at the next freeze time; `caller` is who called a vote."""
+    """Play stops at the next freeze time; `caller` is the player who called the vote, if there was a vote."""
 
     caller: PlayerId | None = None
 
@@ -222,7 +222,7 @@ class MapEnded(Event, frozen=True):
     """The map ended and its score is final. No later play counts, unless a backup of the same map is restored.
 
     `is_complete` is False if the log may lack the last rounds. `winner` is set after a surrender only. If the winner is
-    not known, the score is the last certain one.
+    not known, the score is the last certain score.
     """
 
     map_name: str
@@ -337,9 +337,9 @@ class BombExploded(Event, frozen=True):
 
 
 class EconomyCounted(Event, frozen=True):
-    """Money and equipment in a round: at its start, spent so far, and the value carried out of the buy zone.
+    """Money at the start of a round, money spent so far, and the value of equipment carried out of the buy zone.
 
-    Each event replaces the one before. `has_money_lines`: a player without an entry in `spent` spent nothing.
+    Each event replaces the previous event. If `has_money_lines`, players without an entry in `spent` spent nothing.
     """
 
     round_number: int
@@ -353,7 +353,7 @@ class EconomyCounted(Event, frozen=True):
 
 
 class GameCount(msgspec.Struct, frozen=True, gc=False):
-    """The game's own statistics of one player over the rounds played. Columns with wrong labels are left out."""
+    """The game's own statistics of one player over all played rounds. Columns with wrong labels are left out."""
 
     player_id: PlayerId
     money: int
@@ -394,7 +394,7 @@ class MvpNamed(Event, frozen=True):
 class ShotsCounted(Event, frozen=True):
     """A plugin's count of shots in one round: fired and hit, for each player. The log does not contain shots.
 
-    Without players it announces that a plugin counts, and erases an earlier count only if it is known to be newer.
+    An event without players announces that a plugin counts shots. It erases an earlier count only if `is_newest`.
     """
 
     map_number: int

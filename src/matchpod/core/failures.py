@@ -1,7 +1,7 @@
 """Explain failed matches to callers: a closed set of failures, each with one sentence.
 
 The messages of internal errors may contain addresses, paths or output of a server. They are for operators, and never
-part of a sentence here. The console shows the error of a failed server to people who may read its log.
+part of these sentences. The console shows the error of a failed server to people with access to its log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matchpod.core.effects import CancelReason
 
 
 class Failure(StrEnum):
-    """Why a server failed, where the reason `server_failed` alone does not say it."""
+    """Why a server failed, in more detail than the cancel reason `server_failed`."""
 
     REGION_REMOVED = "region_removed"
     START_FAILED = "start_failed"
@@ -48,7 +48,7 @@ _OF_REASON: Final = {
 }
 
 FAILURE_REASONS: Final = frozenset(_OF_REASON)
-"""Reasons that are our fault or the server's: the status is `failed`. With any other it is `stopped`."""
+"""Reasons for which the service or the server is at fault. Their status is `failed`; all others have `stopped`."""
 
 SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
 """All sentences that callers may get."""

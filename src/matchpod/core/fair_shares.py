@@ -1,7 +1,8 @@
 """Divide a limited number of places among organizations and the hosts that they send callbacks to.
 
-An organization holds at most as many places as are free, one of its hosts at most as many as are then left for the
-organization. So a single organization gets half of the places, two get a third each, and there is room for one more.
+An organization may hold at most as many places as are still free. Each of its hosts may hold at most as many as are
+then left for the organization. So a single organization gets half of the places and two get a third each, which always
+leaves room for another organization.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Receiver(NamedTuple):
-    """A host, as one organization uses it."""
+    """A callback host of one organization. Organizations with the same host are separate receivers."""
 
     org_id: str
     host: str
@@ -25,7 +26,7 @@ class FairShares:
     """The occupied places, per organization and per host."""
 
     def __init__(self, places: int, *, per_host: int) -> None:
-        """`per_host` is how many places one host of an organization may hold, even if more are free."""
+        """`per_host` is the maximum number of places for one host of an organization, even if more are free."""
         self._per_host = per_host
         self._of_org: Counter[str] = Counter()
         self._of_host: Counter[Receiver] = Counter()
@@ -37,7 +38,7 @@ class FairShares:
         return self._free
 
     def room(self, receiver: Receiver) -> int:
-        """How many more places this receiver may hold now; at most 0 if none."""
+        """Return how many more places this receiver may hold now; zero or negative if none."""
         return min(self._per_host, self._left_for(receiver.org_id)) - self._of_host[receiver]
 
     def hold(self, receiver: Receiver) -> None:
@@ -47,7 +48,7 @@ class FairShares:
         self._of_host[receiver] += 1
 
     def release(self, receiver: Receiver) -> None:
-        """Give up a place."""
+        """Release a place of this receiver."""
         self._free += 1
         _decrement(self._of_org, receiver.org_id)
         _decrement(self._of_host, receiver)
@@ -62,10 +63,10 @@ class FairShares:
         return [host for host, held in self._of_host.items() if held >= min(self._per_host, left[host.org_id]) > 0]
 
     def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
-        """Return the positions of receivers that may hold a place now, at most `limit`, in the order of their turns.
+        """Return the positions of up to `limit` receivers that may hold a place now, in the order of their turns.
 
-        Organizations take turns, the one that holds the fewest places first. Within an organization the lowest rank is
-        first, then the host that holds the fewest places, then the first position.
+        Organizations take turns, and those with the fewest places are first. Within an organization, receivers are
+        ordered by rank, then by the number of places that they hold, then by position.
         """
         of_org, of_host = self._of_org.copy(), self._of_host.copy()
         order: list[tuple[int, int, int]] = []

@@ -1,6 +1,6 @@
 """Define faults of requests as values: which field, which rule it breaks, and the parameters of that rule.
 
-Rules return faults and never texts. Responses and pages make the texts, with `Fault.message` and `str(fault.path)`.
+Rules return faults, not texts. Responses and pages build the texts with `Fault.message` and `str(fault.path)`.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ class FaultCode(Enum):
     MISSPELLED_CVAR = "{name} is not a console variable that a match may set; did you mean {meant}?"
 
     STATED = "{text}"
-    """A rule whose text is made where it is checked."""
+    """A rule whose text is built by the code that checks it."""
 
 
 class FieldPath(msgspec.Struct, frozen=True):
-    """The place of a value in a request: names of fields and indexes of items. Empty for the request itself."""
+    """The path of a value in a request: field names and item indexes. Empty for the request itself."""
 
     parts: tuple[str | int, ...] = ()
 
@@ -155,7 +155,7 @@ class Fault(msgspec.Struct, frozen=True):
     path: FieldPath = FieldPath()
 
     def at(self, path: FieldPath) -> Fault:
-        """Return the same fault of the value at this path."""
+        """Return this fault for the value at `path`."""
         return Fault(self.code, self.parameters, path)
 
     @property
@@ -172,10 +172,10 @@ class Fault(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The phrase with its line, if it is about one."""
+        """The phrase, after the line number if the fault has one."""
         return self.phrase if self.line is None else f"line {self.line}: {self.phrase}"
 
 
 def stated_fault(name: str, text: str) -> Fault:
-    """Return a fault of a field with its own text."""
+    """Return a fault of the field `name` with this text."""
     return Fault(FaultCode.STATED, {"text": text}, FieldPath((name,)))

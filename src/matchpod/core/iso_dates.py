@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 LAST_MS: Final = 253_402_300_799_999
-"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
+"""The latest time that is formatted: the end of 9999. `datetime` supports no later time, but a log may contain one."""
 
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
@@ -72,6 +72,6 @@ def _zone_ms(found: re.Match[str]) -> int:
     return -ahead if found["sign"] == "-" else ahead
 
 
-@lru_cache(maxsize=64)  # most times are of this second, and used more than once
+@lru_cache(maxsize=64)  # most formatted times are in the current second
 def _iso_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]

@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 
 MAX_LABELS: Final = 8
-"""Most labels of a match, and of a filter: an event, a round, a table and a few more. Each is a row in an index."""
+"""Maximum number of labels per match and per filter, such as an event, a round and a table. Each is an index row."""
 
 MAX_LABELED: Final = 10_000
-"""Matches that a list by label reads, which takes a tenth of a second at most; a range of time finds older ones."""
+"""Maximum number of matches read for a list by label, which takes up to 0.1 s. A time range finds older matches."""
 
 SEPARATOR: Final = ":"
-"""Between name and value in a filter. No name contains it; a value may."""
+"""Separates name and value in a filter. A name cannot contain it, a value can."""
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -23,11 +23,11 @@ class Label(msgspec.Struct, frozen=True):
     value: str
 
     def __str__(self) -> str:
-        """The label as in a filter."""
+        """Format the label for a filter."""
         return f"{self.name}{SEPARATOR}{self.value}"
 
 
 def read_label(text: str) -> Label:
-    """Return the label of a filter."""
+    """Parse a label from a filter."""
     name, _, value = text.partition(SEPARATOR)
     return Label(name, value)

@@ -14,14 +14,14 @@ import msgspec
 from cs2_protocol.game import PlayerId, Side, Team
 
 GAME_TYPE: Final = "cs2"
-"""The only game, as requests and results name it."""
+"""The only supported game, by its name in requests and results."""
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
-"""Length of a deathmatch if the caller sets none: the game's default. Without a limit it would never end."""
+"""Length of a deathmatch if the caller sets none, which is the game's default. Without a limit it would never end."""
 
 MAX_LISTED_PLAYERS = 32
-"""Most people of a match: players, coaches and spectators. Servers have up to 64 slots, but no mode as many players, so
-a longer roster is a mistake."""
+"""Maximum number of listed players, coaches and spectators per match. A server has up to 64 slots, but no mode needs as
+many players, so a longer roster is a mistake."""
 
 
 class MatchType(StrEnum):
@@ -53,7 +53,7 @@ class SeriesFormat(StrEnum):
         return int(self.value[2:])
 
     def length_after(self, given: MapsWon) -> int:
-        """Return the maximum number of maps to play if teams were given maps, which are not played."""
+        """Return the maximum number of maps to play, without the given maps, which are not played."""
         return self.length - given.team1 - given.team2
 
     @property
@@ -70,7 +70,7 @@ class DmSubMode(StrEnum):
 
 
 class OnNoShow(StrEnum):
-    """What happens if the time to join ends and listed players are missing."""
+    """The action if listed players are missing when the time to join ends."""
 
     CANCEL = "cancel"
     """The match is canceled."""
@@ -79,7 +79,7 @@ class OnNoShow(StrEnum):
 
 
 class StartSides(StrEnum):
-    """What decides on which sides the teams begin a map. The values are those of the API and of the match plugin."""
+    """How the sides on which the teams begin a map are decided. The API and the match plugin use the same values."""
 
     TEAM1_CT = "team1_ct"
     """The first team begins as CT."""
@@ -95,7 +95,7 @@ class StartSides(StrEnum):
 
 
 class SidesBy(StrEnum):
-    """What decided on which sides the teams began a map."""
+    """How the sides on which the teams began a map were decided."""
 
     GIVEN = "given"
     """The settings of the match: its `sides`, or their default."""
@@ -126,13 +126,13 @@ class Overtime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapsWon(msgspec.Struct, frozen=True):
-    """The maps of a series that each team is given before it begins: for the way it came, or won elsewhere."""
+    """The maps of a series that each team is given before it begins: an advantage, or maps that were won elsewhere."""
 
     team1: int = 0
     team2: int = 0
 
     def plus(self, team1: int, team2: int) -> tuple[int, int]:
-        """Return the score of a series of which each team has won this many maps."""
+        """Return the score of the series after each team has also won this many maps."""
         return self.team1 + team1, self.team2 + team2
 
 
@@ -154,10 +154,10 @@ class TeamRoster(msgspec.Struct, frozen=True):
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The validated settings of a match, with defaults applied.
 
-    `maps` lists all maps to play in order, repeated if the caller's list was shorter than the series. `sides` has
-    an entry for each of them; it is empty if the caller gave none and `start_sides` has not chosen them yet, in modes
-    without a series, and in matches created before sides could be chosen, in which team1 begins every map as CT. With
-    `record_demo` the match plugin records each map, and GOTV is `tv_delay_s` behind.
+    `maps` lists all maps to play in order, repeated if the caller's list was shorter than the series. `sides` has an
+    entry per map. It is empty in modes without a series, and until `start_sides` has chosen sides that the caller did
+    not give. It is also empty in old matches, created before sides could be chosen: there, team1 begins every map as
+    CT. With `record_demo` the match plugin records each map, and GOTV is delayed by `tv_delay_s`.
     """
 
     match_type: MatchType
@@ -193,7 +193,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def map_count(self) -> int:
-        """The maximum number of maps to play: one less for each that a team was given."""
+        """The maximum number of maps to play, without the maps that teams were given."""
         return self.series_format.length_after(self.maps_won)
 
     @property

@@ -1,4 +1,4 @@
-"""The end of a match: it is finished, or canceled for a reason. Every match ends once."""
+"""Define the outcome of a match: it is finished, or canceled for a reason. Every match ends once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     absent_players: tuple[PlayerId, ...] = ()
     """Listed players who were not connected at the end, whether they had been before or not."""
     is_log_complete: bool | None = None
-    """False if parts of the log of a canceled match are missing; None if nothing was played, or it is not known."""
+    """False if parts of the log of a canceled match are missing; None if nothing was played, or if it is unknown."""
     failure: Failure | None = None
-    """What went wrong, if the reason alone does not say it."""
+    """The failure, if it is more specific than the reason."""
     forfeited_to: Team | None = None
-    """The team that won a finished match because the other one forfeited it; None if play decided it."""
+    """The team that won a finished match because the other team forfeited; None if play decided the match."""
 
     @property
     def is_finished(self) -> bool:

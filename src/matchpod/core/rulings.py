@@ -1,4 +1,4 @@
-"""Define rulings: what admins decide about a match after its end, beside its outcome, which never changes."""
+"""Define rulings: decisions of admins about a match after its end. The outcome of the match never changes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from msgspec import Meta
 from matchpod.core.model import GameSettings, MatchType
 
 RULING_DAYS: Final = 30
-"""Days after the end of a match in which it can be ruled: time for every protest, after which a result is final."""
+"""Number of days after the end of a match in which a ruling is possible. It leaves time for protests."""
 _RULING_MS: Final = RULING_DAYS * 24 * 60 * 60 * 1000
 
 
 class RuledWinner(StrEnum):
-    """Who wins by a ruling."""
+    """The winner according to a ruling."""
 
     TEAM1 = "team1"
     TEAM2 = "team2"
@@ -25,7 +25,7 @@ class RuledWinner(StrEnum):
 
 
 class RulingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an admin asks for; `by` is the person at the platform."""
+    """A requested ruling; `by` is the person at the caller's platform who decided."""
 
     winner: RuledWinner
     reason: str | None = None
@@ -54,12 +54,12 @@ RulingOrNull = Annotated[
 
 
 def rulings_end_ms(ended_at_ms: int) -> int:
-    """Return the time until which a match that ended at this time can be ruled."""
+    """Return the deadline for rulings on a match that ended at this time."""
     return ended_at_ms + _RULING_MS
 
 
 def has_ruled_teams(settings: GameSettings) -> bool:
-    """True if a team can be ruled to be the winner: a deathmatch has none, and can only be void."""
+    """True if a ruling can name a winner. A deathmatch has no teams, and can only be void."""
     return settings.match_type is not MatchType.DEATHMATCH
 
 

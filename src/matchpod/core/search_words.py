@@ -1,8 +1,8 @@
-"""The words that matches are found by, and those of a search.
+"""Split texts into the words of the search index, and a search into the words to look up.
 
-A match has the words of its external id, its teams, its labels, the SteamIDs of its players and why it was canceled. A
-search finds the matches that have, for each of its words, one that begins with it; a short number is a whole word. Case
-and accents do not count.
+A match is indexed by the words of its external id, teams, labels, SteamIDs of players and cancel reason. A search finds
+the matches that have, for each search word, a word that begins with it. A short number must match a whole word. Case
+and accents are ignored.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 from cs2_protocol.steam_id import to_id64
 
 MAX_SEARCH: Final = 300
-"""Characters of a search: more than an external id has."""
+"""Maximum length of a search, longer than an external id."""
 MAX_WORDS: Final = 8
-"""Words of a search: each is looked up for every match that the rarest one finds."""
+"""Maximum number of words in a search. Each is looked up for every match that the rarest word finds."""
 MAX_WORD: Final = 40
-"""Characters of a word that count: more than a UUID without dashes has."""
+"""Maximum length of a word, longer than a UUID without dashes. Further characters are ignored."""
 MAX_WHOLE: Final = 3
-"""Digits of a number that is a whole word: table 1 is neither table 12 nor of 2026."""
+"""Maximum number of digits of a number that must match a whole word: table 1 does not find table 12 or 100."""
 MAX_OF_MATCH: Final = 100
-"""Words of a match: of an external id, two teams, eight labels, and the players of a large deathmatch."""
+"""Maximum number of words per match: an external id, two teams, eight labels, the players of a large deathmatch."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com/profiles/([^/?#\s]+)\S*", re.IGNORECASE)
 
 
 def words_of(texts: Iterable[str]) -> list[str]:
-    """Return the words of some texts as they are compared, each once, in their order."""
+    """Return the distinct words of some texts in their order, without case and accents."""
     found: dict[str, None] = {}
     for text in texts:
         for word in _WORD.findall(_folded(text)):
@@ -39,7 +39,7 @@ def words_of(texts: Iterable[str]) -> list[str]:
 
 
 def search_words(text: str) -> tuple[str, ...]:
-    """Return the words of a search that count, the longest; a player may be given in any form that a roster accepts."""
+    """Return the longest words of a search, up to MAX_WORDS. A SteamID may have any form that a roster accepts."""
     texts = []
     for part in text.split():
         profile = _PROFILE.fullmatch(part)
@@ -48,12 +48,13 @@ def search_words(text: str) -> tuple[str, ...]:
 
 
 def is_whole(word: str) -> bool:
-    """True if a word of a search stands for itself only, and not for all that begin with it."""
+    """True if a search word must match a whole word instead of the beginning of a word."""
     return word.isdigit() and len(word) <= MAX_WHOLE
 
 
 def _folded(text: str) -> str:
-    """Return the text in the form that is compared: without case, and without marks on letters."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
-    folded = plain.casefold()
-    return folded if text.isascii() else "".join(one for one in folded if unicodedata.category(one) != "Mn")
+    """Return the text without case, and without accents and other marks on letters."""
+    if text.isascii():
+        return text.casefold()
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(character for character in folded if unicodedata.category(character) != "Mn")

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 HIDDEN: Final = "***"
-"""Shown instead of a secret."""
+"""The text that replaces a secret."""
 
 _SECRET: Final = re.compile(
     r"(?<!by)(?<!com)pass(?!ed|es|ing|ive|age|enger)"
@@ -15,11 +15,11 @@ _SECRET: Final = re.compile(
     r"|authorization|auth(?!or|_?id)"
     r"|steamaccount|header_?value|apikey|_key$|token$"
 )
-"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a webhook are not secrets."""
+"""Parts of names of secrets. The exceptions are words such as passed, compass and author, and ids of webhooks."""
 
 
 def is_secret_name(name: str) -> bool:
-    """True if a console variable, JSON field or log field of this name must not be stored or logged, in any case.
+    """True if a console variable, JSON field or log field with this name is secret and must not be stored or logged.
 
     For example `sv_password`, `rcon_pass`, `LOGADDRESS_TOKEN_SECRET`, `sv_setsteamaccount`, `RemoteLogHeaderValue`,
     `steam_api_key`, `callbackAuthToken`, `discord_webhook`, `ftp_pwd`, `http_auth`.
@@ -42,7 +42,7 @@ def mask_url(url: str) -> str:
 
 
 def mask_last_part(url: str) -> str:
-    """Return the URL with the last part of its path hidden too: for receivers whose path is their secret."""
+    """Return the masked URL without the last part of its path, for receivers whose secret is in the path."""
     masked = mask_url(url)
     address, question_mark, query = masked.partition("?")
     scheme, slashes, rest = address.partition("://")
@@ -53,7 +53,7 @@ def mask_last_part(url: str) -> str:
 
 
 def mask_path(url: str) -> str:
-    """Return only the origin of a URL, with its user info hidden: the path of a receiver may be its secret."""
+    """Return only the origin of a URL, with its user info hidden, because the path of a receiver may be secret."""
     masked = mask_url(url)
     scheme, slashes, rest = masked.partition("?")[0].partition("://")
     authority, _, path = rest.partition("/")

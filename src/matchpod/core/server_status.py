@@ -25,7 +25,7 @@ class ServerPhase(StrEnum):
     ALLOCATING = "allocating"
     """A server is being allocated, started and configured."""
     PENDING = "pending"
-    """The region is full, or its machine or cluster cannot provide servers now; the match waits."""
+    """The match waits: its region is full, or the machine or cluster cannot provide servers at the moment."""
     RUNNING = "running"
     """The server passed all readiness checks; players may connect."""
     ENDING = "ending"
@@ -35,10 +35,10 @@ class ServerPhase(StrEnum):
 
 
 class ServerStep(StrEnum):
-    """What moves a server to another phase."""
+    """The trigger of a phase change of a server."""
 
     REGION_FULL = "region_full"
-    """The region has no free slot, or its machine or cluster cannot provide servers now."""
+    """The region has no free slot, or its machine or cluster cannot provide servers at the moment."""
     PLACE_FOUND = "place_found"
     """A slot is free, and the machine may start a server."""
     PROVEN = "proven"
@@ -78,5 +78,5 @@ def next_phase(phase: ServerPhase, step: ServerStep) -> ServerPhase:
 
 
 def status_of(phase: ServerPhase) -> ServerStatus | None:
-    """Return the status of a server in an open phase; None once its match has ended, when its outcome determines it."""
+    """Return the status of a server in an open phase; None after the end, when the outcome determines the status."""
     return _OPEN_STATUSES.get(phase)

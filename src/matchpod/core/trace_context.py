@@ -1,6 +1,6 @@
-"""Read and write the trace context of W3C: which trace a request belongs to, and which span it comes from.
+"""Read and write the W3C trace context: the trace of a request, and the span that sent it.
 
-The ids of our own spans follow from the id of the match, so that every process knows them, also after a restart.
+The ids of our own spans are derived from the id of the match, so that every process knows them, also after a restart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TRACEPARENT: Final = "traceparent"
 """The name of the header, and of the field in the stored settings of a match."""
 
 MAX_CHARS: Final = 256
-"""Longest header that is read: this version has 55 characters, later ones may append fields."""
+"""Maximum length of a header that is read. This version has 55 characters, later versions may append fields."""
 
 _SAMPLED: Final = 0x01
 _FORM: Final = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")
@@ -29,7 +29,7 @@ class TraceContext(msgspec.Struct, frozen=True):
     trace_id: str
     span_id: str
     is_sampled: bool = True
-    """False if its caller does not record the trace: then we do not either."""
+    """False if the caller does not record the trace. Then it is not recorded here either."""
 
     @property
     def header(self) -> str:
@@ -53,14 +53,14 @@ def read_traceparent(header: str | None) -> TraceContext | None:
 
 
 def with_context(settings: bytes, context: TraceContext | None) -> bytes:
-    """Return the stored settings of a match with the context of its creation, which readers of settings ignore."""
+    """Add the context of a match's creation to its stored settings. Readers of the settings ignore it."""
     if context is None:
         return settings
     return b'%b,"%b":"%b"}' % (settings.removesuffix(b"}"), TRACEPARENT.encode(), context.header.encode())
 
 
 def context_in(settings: bytes) -> TraceContext | None:
-    """Return the context in which a match was created; None if its caller sent none."""
+    """Return the context in which a match was created; None if its caller sent no context."""
     try:
         return read_traceparent(msgspec.json.decode(settings, type=_Traced).traceparent)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -68,7 +68,7 @@ def context_in(settings: bytes) -> TraceContext | None:
 
 
 def match_context(server_id: str, caller: TraceContext | None) -> TraceContext:
-    """Return the context of a match: its span in the trace of its caller, or in a trace of its own."""
+    """Return the context of a match: its span in the trace of its caller, or in a new trace."""
     trace_id = caller.trace_id if caller is not None else _digest(server_id, "trace", 16)
     return TraceContext(trace_id, span_id_of(server_id, "match"), is_sampled=caller is None or caller.is_sampled)
 

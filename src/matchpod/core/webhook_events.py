@@ -1,4 +1,4 @@
-"""Define which events webhooks send, and how long a delivery is retried."""
+"""Define the events that webhooks send, and the retry schedule of deliveries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 ALL_EVENTS: Final = "*"
-"""Stands for all types, including types that later versions add."""
+"""Wildcard for all event types, including types that later versions add."""
 
 _S: Final = 1_000
 _MINUTE: Final = 60 * _S
@@ -17,27 +17,27 @@ RETRY_AFTER_MS: Final = (
     *(5 * _S, 30 * _S, 2 * _MINUTE, 10 * _MINUTE, 30 * _MINUTE),
     *(1 * _HOUR, 2 * _HOUR, 4 * _HOUR, 6 * _HOUR, 9 * _HOUR),
 )
-"""How long after each failed attempt the next one follows: the last one 23 hours after the first."""
+"""Delays of the retries after each failed attempt. The last retry is 23 hours after the first attempt."""
 
 TRIED_MS: Final = 24 * _HOUR
-"""No attempt of a delivery is scheduled later than this after its event."""
+"""Time after the event until which attempts of a delivery are scheduled."""
 
 FAILING_MS: Final = 3 * 24 * _HOUR
-"""A webhook is switched off when none of its attempts has succeeded for this long."""
+"""Time without a successful attempt after which a webhook is disabled."""
 
 FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
-"""It is switched off only by a delivery that has failed this often, for half a day: failures within minutes, days after
-the last event, are no sign that its receiver is gone."""
+"""Minimum number of failed attempts of the delivery that disables a webhook, which takes half a day. Failures within
+minutes, days after the last event, do not show that the receiver is gone."""
 
 TEST_ATTEMPTS: Final = 3
-"""Attempts of a test: the person who requested it waits for the answer."""
+"""Maximum number of attempts of a test. It is small, because a person waits for the result."""
 
 SPREAD: Final = 0.2
-"""The share of a pause that is chosen at random: deliveries that failed together are not repeated together."""
+"""Jitter: the random share of a delay, so that deliveries that failed together are not retried together."""
 
 
 class WebhookEvent(StrEnum):
-    """The types of events."""
+    """The types of webhook events."""
 
     SERVER_RUNNING = "server.running"
     MATCH_LIVE = "match.live"
@@ -55,18 +55,18 @@ class WebhookEvent(StrEnum):
 
 
 TEST_EVENT: Final = "webhook.test"
-"""The type of what is sent on request to try a webhook."""
+"""The type of a test event, which is sent on request."""
 
 
 class WebhookFormat(StrEnum):
-    """The format of what a webhook sends."""
+    """The format of a webhook's deliveries."""
 
     JSON = "json"
     DISCORD = "discord"
 
 
 NEVER_IN: Final = {WebhookFormat.DISCORD: frozenset({WebhookEvent.ANTICHEAT_DETECTED})}
-"""Events that a format never sends. A channel is read by many: a lead is not proof."""
+"""Events that a format never sends. Many people read a Discord channel, and a detection is not proof."""
 
 
 def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFormat) -> bool:
@@ -75,13 +75,13 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
 
 
 def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
-    """True if the last of these failed attempts was a scheduled one of an event: not a test, nor one on request."""
+    """True if the last of these failed attempts was a scheduled delivery of an event, not a test or sent on request."""
     is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
     return is_scheduled and event_type != TEST_EVENT
 
 
 def retry_at_ms(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
-    """Return when the next attempt follows after this many failed attempts; None if the delivery is given up.
+    """Return the time of the next attempt after this many failed attempts; None if the delivery is given up.
 
     `spread` is a random number from 0 to 1.
     """

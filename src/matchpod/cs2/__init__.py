@@ -1,1 +1,1 @@
-"""What CS2 means for a match: log lines become events, settings become console commands."""
+"""Translate between CS2 and the rules of a match: log lines to events, settings to console commands."""

@@ -1,7 +1,8 @@
-"""Build the console commands of an action, and read what the server answers.
+"""Build the console commands of an action, and read the server's answers.
 
-With the match plugin (MatchZy 0.8.15) its own commands are used, so that players cannot lift an admin's pause and its
-list of players is right. Its answers have a prefix and colors around the sentence, so a sentence is looked for in them.
+On servers with the match plugin (MatchZy 0.8.15), the plugin's own commands are used, so that players cannot lift an
+admin's pause and the plugin's list of players is right. Its answers have a prefix and colors around the sentence, so
+known sentences are searched for in the answers.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _PLUGIN_LISTS: Final = {
     RosterRole.COACH2: "team2",
     RosterRole.SPECTATOR: "spec",
 }
-"""The list of the plugin for a role. It keeps coaches with the players of their team."""
+"""The plugin's list for each role. The plugin lists coaches with the players of their team."""
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """What an answer means, in the words of the server if it refused."""
+    """The meaning of an answer. `detail` is the reason if the server rejected the command."""
 
     verdict: ServerVerdict
     detail: str | None = None
@@ -36,10 +37,10 @@ class CommandAnswer(msgspec.Struct, frozen=True):
 
 _ALREADY_LISTED: Final = "failed to add player"
 
-# The sentence in the answer, what it means, and whether another attempt may succeed.
+# The sentence in the answer, the verdict (LATER if another attempt may succeed), and the reason for people.
 _REFUSALS: Final = (
-    ("during halftime", ServerVerdict.LATER, "The plugin refuses this while the teams change sides."),
-    ("tactical timeout is active", ServerVerdict.LATER, "The plugin refuses this during a tactical timeout."),
+    ("during halftime", ServerVerdict.LATER, "The plugin rejects this while the teams change sides."),
+    ("tactical timeout is active", ServerVerdict.LATER, "The plugin rejects this during a tactical timeout."),
     ("after the game has ended", ServerVerdict.REFUSED, "The map is over."),
     ("match is already paused", ServerVerdict.REFUSED, "Play is paused already."),
     ("match is already started", ServerVerdict.REFUSED, "Play has started already."),
@@ -52,16 +53,16 @@ _REFUSALS: Final = (
 
 
 def action_commands(action: ActionRequest, settings: GameSettings, roster: Roster) -> tuple[str, ...]:
-    """Return the commands of an action, one after the other; empty if nothing has to be sent.
+    """Return the commands of an action, in order; empty if no command has to be sent.
 
-    Players are kicked by their user id, which the console is asked for: `kick` is not among these.
+    There is no command for `kick`, because players are kicked by their user id, which has to be queried first.
     """
     is_plugin = settings.uses_plugin
     match action.type:
         case ActionType.PAUSE:
             return (command("css_forcepause" if is_plugin else "mp_pause_match"),)
         case ActionType.UNPAUSE:
-            # The plugin lifts only pauses that it knows of.
+            # The plugin ends only pauses that it knows.
             return (*((command("css_forceunpause"),) if is_plugin else ()), command("mp_unpause_match"))
         case ActionType.RESTORE:
             return (command("css_restore", bare((action.round or 1) - 1)),)
@@ -72,23 +73,23 @@ def action_commands(action: ActionRequest, settings: GameSettings, roster: Roste
         case ActionType.REMOVE_PLAYER if is_plugin and action.steam_id is not None:
             return (_remove_player_command(action.steam_id),)
         case ActionType.REPLACE_PLAYER if is_plugin and action.in_ is not None and action.out is not None:
-            # The new one first: if it is refused, the other one is still listed.
+            # Add the new player first. If the plugin rejects that, the other player is still listed.
             return (add_player_command(action.in_, roster), _remove_player_command(action.out))
         case _:
             return ()
 
 
 def add_player_command(player_id: PlayerId, roster: Roster) -> str:
-    """Return the command that lists a person in the plugin, in their role of today."""
+    """Return the command that lists a person in the plugin with their current role."""
     role = roster.role_of(player_id)
-    # An empty name keeps the player's own.
+    # An empty name keeps the player's own name.
     return command("matchzy_addplayer", bare(player_id), _PLUGIN_LISTS[role or RosterRole.SPECTATOR], quoted(""))
 
 
 def roster_commands(settings: GameSettings, roster: Roster, *, but: Container[PlayerId | None] = ()) -> tuple[str, ...]:
-    """Return the commands that list in the plugin whom its match file does not, `but` some.
+    """Return the commands that add people to the plugin's list who are not in its match file, except those in `but`.
 
-    Those who were removed stay on its list: the service keeps them off the server.
+    People who were removed stay on the plugin's list. The service keeps them off the server.
     """
     created = Roster.of(settings).roles
     added = [player for player in roster.roles if player not in created and player not in but]
@@ -96,9 +97,9 @@ def roster_commands(settings: GameSettings, roster: Roster, *, but: Container[Pl
 
 
 def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed: bool = False) -> CommandAnswer:
-    """Read the answers to the commands of an action. The plugin often says nothing: then it has accepted.
+    """Read the answers to the commands of an action. An answer without a known rejection means acceptance.
 
-    `may_be_listed`: the plugin may have the person on the right list already, which it refuses to repeat.
+    `may_be_listed`: the person may already be on the right list, so a rejection as a duplicate is ignored.
     """
     for answer in answers:
         said = "".join(character for character in answer if character.isprintable()).lower()
@@ -109,7 +110,7 @@ def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed
 
 
 def is_on_plugin_list(action: ActionRequest, settings: GameSettings, roster: Roster) -> bool:
-    """True if the plugin has had a person on the list of their role: it never takes anybody off that of team2."""
+    """True if the plugin may still list a person in their role, because it never removes anybody from team2's list."""
     player = action.in_ if action.type is ActionType.REPLACE_PLAYER else action.steam_id
     if player is None:
         return False

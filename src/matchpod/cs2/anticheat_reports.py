@@ -1,7 +1,7 @@
 """Parse detections of anti-cheat plugins from three kinds of JSON posts, without raising.
 
-Detections are hints for human review. Names are untrusted: in free text the longest possible name is used, so a player
-whose name imitates the surrounding text can at most hide their own detection, not accuse another player.
+Detections are hints for human review. Names are untrusted. In free text the longest possible name is used, so a player
+whose name imitates the surrounding text can at most hide their own detection, but not accuse another player.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from cs2_protocol.raw_fields import RawFields, read_fields, read_items
 from cs2_protocol.steam_id import to_id64
 
 MAX_ENTRIES = 5_000
-"""Most entries of a post that are read. A batch has a few per player."""
+"""Maximum number of entries that are read per post. A batch has a few per player."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""Largest post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
+"""Maximum size of a post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
 
 MAX_DETECTIONS = 256
-"""Most detections read per post. More indicate a faulty plugin."""
+"""Maximum number of detections read per post. More indicate a faulty plugin."""
 
 MAX_FREE_TEXT_CHARS = 4000
-"""Longest message that is parsed, in characters. A webhook message has at most 2000."""
+"""Maximum length of a message that is parsed. A webhook message has at most 2,000 characters."""
 
 MAX_TEXT_CHARS = 500
-"""Most characters kept of a text. The longest reason a plugin writes has about 150."""
+"""Maximum length to which texts are cut. The longest reason that a plugin writes has about 150 characters."""
 
 UNKNOWN_WEAPON = "unknown"
-"""The weapon in CheatSuspected if the plugin sent none."""
+"""The weapon in CheatSuspected if the plugin did not send a weapon."""
 
 # Other sources in a batch are statistics, such as players blinded by flashbangs.
 _DETECTION_SOURCE = "detection_module"

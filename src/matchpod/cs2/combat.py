@@ -17,13 +17,13 @@ from matchpod.core import events
 from matchpod.core.events import GameEvent, GrenadeKind
 
 DEFUSE_REWARD = 300
-"""Money paid to the defuser, in the tick of the defuse."""
+"""Money paid to the defuser in the tick of the defuse."""
 
 MAX_WEAPON_CHARS = 64
-"""Most characters of a weapon that are kept; the longest name of the game has 20."""
+"""Maximum length to which weapon names are cut. The longest name in the game has 20 characters."""
 
 MAX_DEFUSING = 64
-"""Most players who may be defusing: all slots of a server. More are forged, and the first is dropped."""
+"""Maximum number of defusing players: all slots of a server. More are forged, so the first is dropped."""
 
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,
@@ -57,7 +57,7 @@ class Combat(msgspec.Struct):
         self.is_defuse_logged = False
 
     def attacked(self, at_ms: int, line: lines.Attacked) -> GameEvent:
-        """Return a hit on an enemy, a teammate or oneself; all are needed to track remaining health."""
+        """Return a hit on an enemy, a teammate or oneself. All hits are needed to track remaining health."""
         victim = line.victim
         return events.Damage(
             at_ms, line.player.player_id, victim.player_id, line.weapon, line.hitgroup, line.damage, line.health,
@@ -88,7 +88,7 @@ class Combat(msgspec.Struct):
         )
 
     def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent:
-        """Return a death by suicide or the world, or of a living player who leaves."""
+        """Return a death by suicide or the world, or the death of a living player who leaves."""
         self._stop_defusing(line.player.player_id)
         return events.Death(at_ms, line.player.player_id, line.weapon[:MAX_WEAPON_CHARS])
 
@@ -98,7 +98,7 @@ class Combat(msgspec.Struct):
         return events.Death(at_ms, line.player.player_id, events.BOMB)
 
     def player_left(self, at_ms: int, player_id: PlayerId) -> GameEvent:
-        """Return that a player left the server during play; a suicide line follows if they were alive."""
+        """Return the event of a player who left during play. A suicide line follows if the player was alive."""
         self._stop_defusing(player_id)
         return events.PlayerGone(at_ms, player_id)
 
@@ -148,7 +148,7 @@ class Combat(msgspec.Struct):
             self.paid, self.paid_at_ms = line.player.player_id, at_ms
 
     def bomb_end(self, at_ms: int, reason: RoundEndReason) -> GameEvent | None:
-        """Return the end of the bomb that decided a round; None if it did not, or its defuse was already logged."""
+        """Return the explosion or defuse that decided a round; None if neither did, or if the defuse was logged."""
         if reason is RoundEndReason.TARGET_BOMBED:
             return events.BombExploded(at_ms)
         if reason is not RoundEndReason.BOMB_DEFUSED or self.is_defuse_logged:
@@ -161,11 +161,11 @@ class Combat(msgspec.Struct):
         if player_id in self.defusing:
             self.defusing.remove(player_id)
 
-    def _are_enemies(self, one: PlayerToken, other: PlayerToken) -> bool:
-        if one.player_id == other.player_id:
+    def _are_enemies(self, first: PlayerToken, second: PlayerToken) -> bool:
+        if first.player_id == second.player_id:
             return False
-        return self.is_free_for_all or one.side is not other.side
+        return self.is_free_for_all or first.side is not second.side
 
 
-def _distance(one: str, other: str) -> float:
-    return round(math.dist([int(n) for n in one.split()], [int(n) for n in other.split()]), 1)
+def _distance(first: str, second: str) -> float:
+    return round(math.dist([int(n) for n in first.split()], [int(n) for n in second.split()]), 1)

@@ -1,6 +1,7 @@
-"""List the console variables that a match may set: those of a stock CS2 server of February 2026 that affect play.
+"""List the console variables that a match may set.
 
-Deliberately omitted: `sv_cheats`, passwords, logging, plugins, and all commands.
+They are the variables of a stock CS2 server of February 2026 that affect play. `sv_cheats`, passwords, logging, plugins
+and all commands are omitted deliberately.
 """
 
 from __future__ import annotations
@@ -135,4 +136,4 @@ weapon_sound_falloff_multiplier
 """
 
 CVAR_NAMES = frozenset(_PACKED.split())
-"""The variables that callers may set, spelled exactly as the server prints them."""
+"""The variables that callers may set, with the spelling that the server prints."""

@@ -16,7 +16,7 @@ from matchpod.core.requests.validation import CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_SUGGESTIONS = 3
-"""Faults after which suggestions stop. Finding the nearest of 500 names takes up to three milliseconds."""
+"""Maximum number of faults with a suggestion. Finding the nearest of 500 names takes up to 3 ms."""
 
 FORBIDDEN_NAMES = (
     "sv_cheats", "sv_password", "sv_setsteamaccount", "quit", "exit", "alias", "map", "changelevel", "tv_record",
@@ -24,8 +24,8 @@ FORBIDDEN_NAMES = (
 FORBIDDEN_PREFIXES = (
     "rcon_", "exec", "log", "host_", "plugin", "meta", "css_", "matchzy_", "get5_", "kick", "say",
 )  # fmt: skip
-"""Names that give access to the server, its secrets, its logs or its plugins, so no list of names can allow them, not
-even an operator's. The console ignores their case."""
+"""Names that give access to the server, its secrets, its logs or its plugins. No list can allow these names, not even
+an operator's. They are compared without case, as in the console."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
@@ -39,7 +39,7 @@ _NEVER = re.compile("|".join((*FORBIDDEN_NAMES, *(f"{prefix}.*" for prefix in FO
 def read_custom_cvars(
     text: str, *, extra_names: frozenset[str] = frozenset(), allow_simulator: bool = False
 ) -> CvarReading:
-    """Parse `customCvars`; `extra_names` are allowed by the operator, `sim_*` names on simulated servers only."""
+    """Parse `customCvars`. `extra_names` are allowed by the operator, `sim_*` names only on simulated servers."""
     if fault := _size_fault(text):
         return CvarReading(faults=(fault,))
     known = CVAR_NAMES | extra_names

@@ -1,9 +1,9 @@
 """Track the money and equipment of the players in the current round.
 
-A round's economy begins with its freeze time. The money at the start is in the game's `round_stats` block, printed
-just after; in a real match of 15 rounds it equals the `before` of each player's first `money change`. What players
-spend is in the causes of those lines, and what they carry in `left buyzone` lines. After lost lines nothing is counted
-until the next freeze time.
+A round's economy begins with its freeze time. The money at the start is in the game's `round_stats` block, which is
+printed just after it; in a real match of 15 rounds it equals the `before` of each player's first `money change`. The
+causes of `money change` lines show what players buy, and `left buyzone` lines what they carry. After lost lines,
+nothing is counted until the next freeze time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchpod.core.events import EconomyCounted
 from matchpod.cs2.prices import equipment_value
 
 MAX_PLAYERS = 128
-"""Most players whose money is kept. A server has at most 64; ids may be forged."""
+"""Maximum number of players whose money is tracked. A server has at most 64, but ids may be forged."""
 
 _PURCHASE = "purchase: "
 _CHARS = len(_PURCHASE)
@@ -36,14 +36,14 @@ class EconomyReader(msgspec.Struct):
     is_known: bool = False
     """False until the first freeze time, and after lost lines."""
     is_play: bool = False
-    """Freeze time is over, and the round is not decided."""
+    """True if freeze time is over and the round is not decided."""
     is_changed: bool = False
-    """Not all is in an event yet."""
+    """True if some changes are not in an event yet."""
     has_money_lines: bool = False
     money: dict[PlayerId, int] = {}
     spent: dict[PlayerId, int] = {}
     equipment: dict[PlayerId, int | None] = {}
-    """None if an item is not known."""
+    """Equipment value per player; None if an item is unknown."""
 
     def start_freeze(self) -> None:
         """Begin the economy of the next round."""
@@ -62,7 +62,7 @@ class EconomyReader(msgspec.Struct):
             self.money, self.is_changed = dict(money), True
 
     def change_money(self, line: MoneyChange) -> None:
-        """Count a purchase or sellback; any other line shows that changes are logged."""
+        """Count a purchase or sellback. Any other line only shows that changes are logged."""
         player_id, cause = line.player.player_id, line.cause
         if player_id not in self.money:
             if not player_id or len(self.money) >= MAX_PLAYERS:
@@ -76,7 +76,7 @@ class EconomyReader(msgspec.Struct):
             self.is_changed = self.has_money_lines = True
 
     def leave_buyzone(self, line: LeftBuyzone) -> bool:
-        """Value what a player carries at the first exit of the round; True if that is new."""
+        """Record the equipment value when a player first leaves the buy zone in a round; return True if it is new."""
         player_id = line.player.player_id
         equipment, items = self.equipment, line.items
         if player_id in equipment or not (player_id and items) or len(equipment) >= MAX_PLAYERS:
@@ -86,7 +86,7 @@ class EconomyReader(msgspec.Struct):
         return True
 
     def event(self, at_ms: int, round_number: int, *, without: Mapping[PlayerId, None]) -> EconomyCounted:
-        """Return all that is known so far, without these people."""
+        """Return all known values of the round, without the people in `without`."""
         self.is_changed = False
         money, spent = (
             {who: n for who, n in amounts.items() if who not in without} for amounts in (self.money, self.spent)

@@ -1,4 +1,4 @@
-"""Turn log lines into game events, by a table from the type of line to its handler.
+"""Turn log lines into game events, with a table of handlers by line type.
 
 Presence and chat are handled here, rounds and scores in `map_flow`, fights in `combat`, money and equipment in
 `economy`, and the game's own statistics in `stats_block`.
@@ -25,24 +25,24 @@ from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
 MAX_USERS = 1024
-"""Most players whose user id is kept, far more than join a server during one match."""
+"""Maximum number of players whose user id is stored, far more than join a server during one match."""
 
-# A player who quits to the main menu has one of these reasons too, so they are a hint but no proof of a map change.
+# A player who quits to the main menu has one of these reasons too, so they are a hint, but not proof of a map change.
 _MAP_CHANGE_REASONS = frozenset(
     f"NETWORK_DISCONNECT_{word}" for word in ("LOOPDEACTIVATE", "LOOPSHUTDOWN", "LOOP_LEVELLOAD_ACTIVATE")
 )
 
 
 class Interpreter(msgspec.Struct):
-    """Interprets the log of one server. Plain data, which can be stored after any line and continued."""
+    """Interprets the log of one server. Its state is plain data, which can be stored after any line and continued."""
 
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
     economy: EconomyReader = msgspec.field(default_factory=EconomyReader)
     users: dict[PlayerId, int] = {}
-    """The user id under which each player entered. A rejoin gets a new id, and the old connection may end later."""
+    """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
-    """Players and bots who have disconnected. The server goes on printing lines of them, which do not mean presence."""
+    """Players and bots who have disconnected. The server may still print lines about them; these prove no presence."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
@@ -78,7 +78,7 @@ class Interpreter(msgspec.Struct):
         self.absent.clear()
 
     def on_lost_lines(self, at_ms: int, size: int) -> None:
-        """Handle lost lines: players may have returned, teams may have changed sides, and the match may have begun."""
+        """Handle lost lines. Players may have returned, teams may have changed sides, and the match may have begun."""
         self.flow.on_lost_lines(at_ms, size)
         self.economy.forget()
         self.absent.clear()
@@ -90,7 +90,7 @@ class Interpreter(msgspec.Struct):
         return self.flow.start_deathmatch(at_ms, out)
 
     def _is_absent(self, token: PlayerToken) -> bool:
-        """True for a line that is printed of a player who is not on the server."""
+        """True for a line about a player who is not on the server."""
         return token.is_pending or token.player_id in self.absent
 
     def _observe_fighters(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
@@ -131,14 +131,14 @@ class Interpreter(msgspec.Struct):
     def _arrive(self, at_ms: int, player_id: PlayerId, out: list[GameEvent]) -> None:
         self.absent.pop(player_id, None)
         if player_id in self.flow.sides.unproven:
-            self.flow.set_side(at_ms, player_id, None, out)  # the line of their leaving is lost
+            self.flow.set_side(at_ms, player_id, None, out)  # the line of their disconnect is lost
 
     def _switched(self, at_ms: int, line: player_lines.SwitchedTeam, out: list[GameEvent]) -> None:
         player_id = line.player.player_id
         side = Side(line.new) if line.new in ("CT", "TERRORIST") else None
         if player_id and (side is None or not self._is_absent(line.player)):
             if player_id in self.flow.sides.unproven and side and line.old in ("CT", "TERRORIST"):
-                self.flow.sides.player_sides[player_id] = side  # at halftime also printed of players who have left
+                self.flow.sides.player_sides[player_id] = side  # at halftime also printed for players who have left
             else:
                 self.flow.set_side(at_ms, player_id, side, out)
             team = self.flow.sides.team_of(player_id)
@@ -172,20 +172,21 @@ class Interpreter(msgspec.Struct):
         out.append(events.ServerSaid(at_ms, line.message))
 
     def _rcon(self, at_ms: int, line: world_lines.RconCommand, out: list[GameEvent]) -> None:
-        if len(line.command) >= MIN_SAID_BYTES:  # shorter ones are the questions that are asked all the time
+        if len(line.command) >= MIN_SAID_BYTES:  # shorter commands are the regular console queries
             out.append(events.CommandLogged(at_ms, len(line.command.encode())))
 
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
         sides, player_id = self.flow.sides, line.player.player_id
         if sides.seen.get(player_id) is line.player.side:  # saves a call on every fifth line
             return
-        if line.verb != "dropped" or player_id not in sides.unproven:  # those who leave drop what they have
+        if line.verb != "dropped" or player_id not in sides.unproven:  # leaving players drop their items
             self._observe_side(at_ms, line.player, out, is_proof=line.verb == "purchased")
 
     def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent], *, is_proof: bool = False) -> None:
-        """Update a player's side from a line of theirs: the line of a team change may be lost, a rejoin has none.
+        """Update a player's side from any line about the player.
 
-        With `is_proof`, the line is never printed of a player who has left: the lines of their return are missing.
+        The line of a team change may be lost, and a rejoin has none. With `is_proof`, the line is never printed for
+        players who have left, so it proves that the player has returned even if the lines of the return are missing.
         """
         side, player_id, sides = token.side, token.player_id, self.flow.sides
         if side is None or not player_id or sides.seen.get(player_id) is side or player_id in sides.guests:
@@ -201,11 +202,11 @@ class Interpreter(msgspec.Struct):
         self.flow.set_side(at_ms, player_id, side, out)
         if is_new and self.flow.unseen_start_ms is not None:
             self.flow.start_unseen_round(out)
-        if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line of their arrival
+        if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line of the player's arrival
             out.append(events.LineupGrown(at_ms, player_id, team, is_return=is_return))
 
     def _prove(self, at_ms: int, player_id: PlayerId, out: list[GameEvent], side: Side | None = None) -> None:
-        """Note a line of a player who may have left when lines were lost: they have not, and are on this side."""
+        """Record that a player is still on the server, on this side, after lost lines in which they may have left."""
         sides = self.flow.sides
         if player_id in sides.unproven:
             sides.set_side(player_id, side or sides.player_sides[player_id])
@@ -224,7 +225,7 @@ class Interpreter(msgspec.Struct):
         self._add_economy(at_ms, self.flow.rounds_played, out)
 
     def _freeze(self, at_ms: int, line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
-        self._add_economy(at_ms, self.flow.rounds_played, out)  # what changed after the decision
+        self._add_economy(at_ms, self.flow.rounds_played, out)  # changes after the decision
         self.economy.start_freeze()
         self.flow.on_freeze(at_ms, line, out)
 
@@ -234,11 +235,11 @@ class Interpreter(msgspec.Struct):
 
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
         economy, flow = self.economy, self.flow
-        if line.items:  # the dead and those who have left leave it with nothing
+        if line.items:  # dead players and players who have left have no items
             self._observe_side(at_ms, line.player, out, is_proof=True)
         is_counted = economy.is_play and flow.phase is MapPhase.LIVE and line.player.player_id not in flow.sides.guests
         is_new = is_counted and economy.leave_buyzone(line)
-        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
+        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one for all players, to save time
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, out: list[GameEvent]) -> None:
@@ -268,9 +269,9 @@ class Interpreter(msgspec.Struct):
 
 
 def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
-    """True for a fight with a spectator or coach. The plugin kills coaches at the start of each round.
+    """True for a fight line with a spectator or coach, which is not counted in any statistics.
 
-    CS2 has no place for a coach: that is how the plugin takes them out of the game. It is in no statistics.
+    CS2 has no coach slots, so the plugin kills coaches at the start of each round to take them out of the game.
     """
     match line:
         case player_lines.Killed() | player_lines.Attacked() | player_lines.Assisted():
@@ -284,7 +285,7 @@ def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
 
 
 _PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))
-"""Events of fights after which the sides of players are updated, even if no lines were lost."""
+"""Fight events that update the sides of players even if no lines were lost."""
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,

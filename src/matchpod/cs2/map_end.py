@@ -1,4 +1,4 @@
-"""How a map ends: the reports of its end, and the scores that end it."""
+"""Define how a map ends: the reports of its end, and the scores that end it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.cs2.match_commands import overtime_cvars
 
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
-"""From the game's own config files of the modes."""
+"""Maximum number of rounds per mode, from the game's own config files."""
 
 _LIMITS = ("mp_timelimit", "mp_winlimit", "mp_fraglimit")
 """Console variables that may end a map before its rounds are played."""
 
 _OVERTIME_ROUNDS = 6
 _WINGMAN_OVERTIME_ROUNDS = 4
-"""From the plugin's own config file of the mode."""
+"""Number of rounds per overtime, from the plugin's own config files."""
 
 
 class EndReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of a map's end: `Game Over` has the score by side, the plugin by team or only the winner."""
+    """A report of a map's end. `Game Over` has the score by side; the plugin reports it by team, or only the winner."""
 
     at_ms: int
     by_side: tuple[int, int] | None = None
@@ -28,26 +28,26 @@ class EndReport(msgspec.Struct, frozen=True, kw_only=True):
     winner: Team | None = None
 
     def score_of_winner(self, last: tuple[int, int]) -> tuple[int, int] | None:
-        """Return the last score of the log if it agrees with the winner; a score is never invented."""
-        one, two = last
-        return last if one != two and self.winner is (Team.TEAM1 if one > two else Team.TEAM2) else None
+        """Return the last score in the log if it agrees with the winner. A score is never invented."""
+        team1, team2 = last
+        return last if team1 != team2 and self.winner is (Team.TEAM1 if team1 > team2 else Team.TEAM2) else None
 
 
 class EndRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Which scores end a map. `max_rounds` is without overtime; None if rounds do not end it."""
+    """The rules for the end of a map. `max_rounds` is without overtime; None if the rounds are not limited."""
 
     max_rounds: int | None = None
     overtime_rounds: int = _OVERTIME_ROUNDS
     can_clinch: bool = True
     has_overtime: bool = True
     can_tie: bool = False
-    """Whether the server plays overtime is not known: a tie after all rounds may end the map."""
+    """True if it is unknown whether the server plays overtime, so that a tie after all rounds may end the map."""
     may_end_anytime: bool = False
-    """Something else than rounds may end the map, such as a time limit that the caller set."""
+    """True if other limits may end the map, such as a time limit that the caller set."""
 
     @staticmethod
     def of(settings: GameSettings) -> EndRules:
-        """Return the rules of a match: as requested, else those of its mode."""
+        """Return the rules of a match: the requested rules, or else the rules of its mode."""
         if settings.match_type is MatchType.DEATHMATCH:
             return EndRules()
         cvars = {setting.name.lower(): setting.value for setting in settings.custom_cvars}
@@ -64,19 +64,20 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
             overtime_rounds=(int(overtime) if overtime.isdecimal() else 0)
             or (_WINGMAN_OVERTIME_ROUNDS if is_wingman else _OVERTIME_ROUNDS),
             can_clinch=cvars.get("mp_match_can_clinch", "1") not in ("0", "false"),
-            # Without it, a map with a series may be a tie; that is known only from its `Game Over`.
+            # Without overtime, a map of a series may be a tie, which only its `Game Over` shows.
             has_overtime=has_series or is_on,
             can_tie=has_series and not is_on,
             may_end_anytime=any(cvars.get(name, "0") not in ("", "0") for name in _LIMITS),
         )
 
     def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return the scores with which the map may end in the round after this score."""
-        one, two = score
-        return [after for after in ((one + 1, two), (one, two + 1)) if self.is_end(after) or self._is_tie(after)]
+        """Return the scores with which the map may end after the next round."""
+        first, second = score
+        following = ((first + 1, second), (first, second + 1))
+        return [after for after in following if self.is_end(after) or self._is_tie(after)]
 
     def may_end(self, score: tuple[int, int]) -> bool:
-        """True if the round after this score may end the map; in overtime, any."""
+        """True if the round after this score may end the map. In overtime, every round may."""
         rounds = sum(score)
         if self.max_rounds is None or self.may_end_anytime or rounds >= self.max_rounds:
             return True
@@ -96,7 +97,7 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.can_tie and score[0] == score[1] and over >= 0 and over % self.overtime_rounds == 0
 
     def is_end(self, score: tuple[int, int]) -> bool:
-        """True if a map ends with this score: it is won, in regulation or overtime, or all rounds are played."""
+        """True if a map ends with this score: it is won, in regulation or overtime, or all rounds have been played."""
         if self.max_rounds is None:
             return False
         over = sum(score) - self.max_rounds

@@ -1,11 +1,11 @@
 """Track the phase, round and score of a map, and emit the events of its flow.
 
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
-prints that line for every restart, so a later `Match_Start` or a status of -1 rounds undoes the rounds before it: knife
-rounds and restarts need no special case. Scores come from the server and are converted from sides to teams. While the
-sides are in doubt the last certain score stays; a map that ends so has no winner, unless the plugin reports it.
-The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report and a step
-that only follows the end of a match. A single report is accepted after a timeout.
+prints that line for every restart, so a later `Match_Start` or a status of -1 rounds discards the previous rounds, and
+knife rounds and restarts need no special case. Scores come from the server and are converted from sides to teams. While
+the sides are in doubt, the last certain score stays. A map that ends in doubt has no winner, unless the plugin reports
+the winner. The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report
+and a line that only follows the end of a match. A single report is accepted after a timeout.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from matchpod.cs2.map_end import EndReport, EndRules
 from matchpod.cs2.sides import SideTracker
 
 CONFIRM_TIMEOUT_MS = 20_000
-"""Time to wait for the second source of a map end. A log post takes under a second, unless it has to be resent."""
+"""Timeout for the second source of a map end. A log post takes less than a second, unless it has to be resent."""
 
 END_BYTES = 2_000
 END_PLAYER_BYTES = 500
-"""Most bytes of lost lines, in all and per player, that cannot be of two rounds. In four real matches the end of a map
-has 1,300 to 4,800; another round has statistics and money of each player too, and the lines of its own end."""
+"""Maximum number of lost bytes, in total and additionally per player, that cannot be from two rounds. In four real
+matches, the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and
+the lines of its end."""
 
 MAX_ROUNDS = 1000
-"""Highest number of rounds on a map. No match is longer; larger numbers are invalid and would cost memory."""
+"""Maximum number of rounds per map. No match is longer; larger numbers are invalid and would cost memory."""
 
 _NO_SCORE = (0, 0)
 _REASONS = {reason.value: reason for reason in RoundEndReason}
@@ -52,11 +53,11 @@ class MapPhase(StrEnum):
     LIVE = "live"
     """Live: events count toward score and statistics."""
     OVER = "over"
-    """Over: events do not count until another map is loaded or a backup of this one is restored."""
+    """Over: events do not count until another map is loaded, or a backup of this map is restored."""
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Lost lines: when they were first noticed, and how many bytes they have, None if that is not known."""
+    """Lost lines: when the loss was first noticed, and its size in bytes, None if unknown."""
 
     at_ms: int
     size: int | None
@@ -77,34 +78,35 @@ class MapFlow(msgspec.Struct):
     is_warmup_reported: bool = False
     is_restoring: bool = False
     awaits_start: bool = False
-    """Current play is not part of the match, which begins with the next `Match_Start` or map load."""
+    """True if current play is not part of the match, which begins with the next `Match_Start` or map load."""
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
     """The score by team after 0, 1, 2 … rounds of this map."""
     is_freeze: bool = False
     is_freeze_time: bool = False
-    """Freeze time has begun and the next round has not."""
+    """True if freeze time has begun and the next round has not."""
     is_freeze_cut: bool = False
-    """Lines were lost since the start of the freeze time, or before its line."""
+    """True if lines were lost since the start of the freeze time, or if its start was not seen."""
     is_start_certain: bool = False
-    """The sides were certain at the start of the current round."""
+    """True if the sides were certain at the start of the current round."""
     freeze_score: tuple[int, int] | None = None
     """The score by side in the status line of the current freeze time, or the latest score while sides are in doubt."""
     end_rules: EndRules = msgspec.field(default_factory=EndRules)
     side_names: dict[Side, str | None] = {}
-    """The names printed since the map was loaded or last went live: earlier names may belong to the other side."""
+    """The names printed since the map was loaded or last went live. Earlier names may belong to the other side."""
     is_first_assumed: bool = False
-    """The current round is taken for the first one, because the log begins in its freeze time; its end shows it."""
+    """True if the current round is assumed to be the first, because the log begins in its freeze time. The score at its
+    end shows whether it is."""
     unseen_start_ms: int | None = None
-    """When the current round began, if the log begins there and no player has been seen on a side yet."""
+    """When the current round began, if no player has been seen on a side yet."""
     surrendered_to: Side | None = None
     timeout_callers: dict[Side, PlayerId] = {}
-    """Who called the timeout that was voted for and has not begun."""
+    """The players who called a timeout by vote that has not begun yet, by side."""
     loss: Loss | None = None
-    """The lines that were lost since the score was last seen: the map may have ended with them."""
+    """The lines lost since the score was last printed. The map may have ended in them."""
     is_restart_asked: bool = False
-    """A restart was announced: the next `Match_Start` is its."""
+    """True if a restart was announced, to which the next `Match_Start` belongs."""
     end_report: EndReport | None = None
     end_received_ms: int | None = None
     """When the pending `end_report`, which waits for a second source, was received."""
@@ -126,9 +128,9 @@ class MapFlow(msgspec.Struct):
         self.sides.clear_sides()
 
     def on_lost_lines(self, at_ms: int, size: int) -> None:
-        """Handle lost lines: they may contain the start or end of the match, and the teams may have changed sides.
+        """Handle lost lines, which may contain the start or end of the match, or a change of sides.
 
-        A `size` of 0 bytes means that it is not known.
+        `size` is their number of bytes; 0 if it is unknown.
         """
         self.awaits_start, self.freeze_score, self.unseen_start_ms = False, None, None
         self.is_restoring, self.is_freeze_cut = False, True
@@ -174,7 +176,7 @@ class MapFlow(msgspec.Struct):
                 self.is_restart_asked = True
 
     def on_freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
-        """Handle the start of freeze time: at halftime all players have changed sides by now."""
+        """Handle the start of freeze time. At halftime, all players have changed sides by then."""
         self.is_freeze = self.is_freeze_time = True
         self.is_freeze_cut = self.is_start_certain = False
         self.freeze_score = self.unseen_start_ms = None
@@ -182,7 +184,7 @@ class MapFlow(msgspec.Struct):
             self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
-        """Record the team name of a side. Swaps are not detected by it: after halftime it is still the old name."""
+        """Record the team name of a side. It does not show swaps, because after halftime it is still the old name."""
         if line.name and self.side_names.get(line.side.other) == line.name:
             del self.side_names[line.side.other]  # the team has changed sides, and only its name was printed since
         self.side_names[line.side] = line.name
@@ -198,12 +200,12 @@ class MapFlow(msgspec.Struct):
         if self.phase is not MapPhase.LIVE or sum(before) < sum(self.freeze_score or self.scores[-1]):
             self._resume_at(at_ms, self._rounds_until(before), before, out)
             if self.phase is not MapPhase.LIVE:
-                return  # the map had ended, and the round is of another match
+                return  # the map had ended, and the round belongs to another match
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         if (bomb_end := self.combat.bomb_end(at_ms, reason)) is not None:
             out.append(bomb_end)
         if self.is_start_certain and self.sides.by_team(*before) == self.scores[-1]:
-            self.sides.is_doubtful = False  # lines were lost, but no round: the teams cannot have changed sides
+            self.sides.is_doubtful = False  # no round was lost, so the teams cannot have changed sides
         self._vote(at_ms, out, is_seen_only=True)
         self._follow_score(at_ms, before, out)
         # The score shows a round whose lines were lost, but not a drawn round.
@@ -261,7 +263,7 @@ class MapFlow(msgspec.Struct):
             out.append(events.Unpaused(at_ms, line.by))
 
     def on_vote(self, _at_ms: int, line: world_lines.Vote, _out: list[GameEvent]) -> None:
-        """Record who called a timeout by a vote that succeeded; its pause begins with the next freeze time."""
+        """Record who called a successful vote for a timeout. Its pause begins with the next freeze time."""
         player = line.player
         if line.step == "succeeded" and line.issue.strip() == _TIMEOUT_VOTE and player.side and player.player_id:
             self.timeout_callers[player.side] = player.player_id
@@ -290,7 +292,7 @@ class MapFlow(msgspec.Struct):
         return None if report is None else (report.at_ms if received_ms is None else received_ms) + CONFIRM_TIMEOUT_MS
 
     def stamp_end_report(self, now_ms: int) -> None:
-        """Record by our clock when a pending report was received: the server's clock may run faster or be wrong."""
+        """Record on our clock when a pending report was received, because the server's clock may be fast or wrong."""
         if self.end_report is None:
             self.end_received_ms = None
         elif self.end_received_ms is None:
@@ -303,7 +305,7 @@ class MapFlow(msgspec.Struct):
             self.confirm_end(self.end_report.at_ms, out)
 
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
-        """End the map as in the pending report, if any: a second source agreed, or the timeout passed."""
+        """End the map with the pending report, if any, because a second source agreed or the timeout passed."""
         report, self.end_report = self.end_report, None
         if report is None or not (self.is_map_open or self.sides.has_humans):
             return
@@ -311,7 +313,7 @@ class MapFlow(msgspec.Struct):
             self.scores = [_NO_SCORE]
             self.sides.decide_start_side(self.side_names)
         if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
-            # The plugin knows the teams by name: it can swap the score of the log, not change it.
+            # The plugin identifies the teams by name, so its report may swap the score in the log, but not change it.
             self.sides.follow_score(report.by_side, report.by_team)
         by_team = report.by_team if report.by_side is None else self._by_team(*report.by_side)
         score = by_team or report.score_of_winner(self.scores[-1])
@@ -344,7 +346,7 @@ class MapFlow(msgspec.Struct):
                 self.start_deathmatch(at_ms, out)
 
     def start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """Let a restarted deathmatch go live if a human is on a side, without a status too; True if it is live."""
+        """Start a restarted deathmatch if a human is on a side, even without a status line. True if it is live."""
         is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans
         if self.is_deathmatch and is_ready:
             self._go_live(at_ms, out)
@@ -373,13 +375,16 @@ class MapFlow(msgspec.Struct):
         )
 
     def start_unseen_round(self, out: list[GameEvent]) -> None:
-        """Let the current round begin at its start, now that a player who was there has been seen on a side."""
+        """Start the current round retroactively, now that a player has been seen on a side."""
         start_ms, self.unseen_start_ms = self.unseen_start_ms, None
         if start_ms is not None and self.phase in (MapPhase.UNKNOWN, MapPhase.ARMED):
             self._round_start(start_ms, out)
 
     def _vote(self, at_ms: int, out: list[GameEvent], *, is_seen_only: bool = False) -> None:
-        """Let the players decide the sides. With `is_seen_only`, in case lines of their team changes were lost."""
+        """Determine the teams' sides by a vote of the players.
+
+        With `is_seen_only`, only recently seen players vote. This finds changes of sides whose lines were lost.
+        """
         was_doubtful = self.sides.is_doubtful
         has_swapped = self.sides.vote(is_seen_only=is_seen_only)
         if has_swapped:
@@ -452,7 +457,7 @@ class MapFlow(msgspec.Struct):
         out.append(events.MapLive(at_ms, self.map_name, since_ms, self.sides.team1_side, *names, rounds_played, *score))
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
-        """End the map if an end is pending or the last score won it: the server acts as after a match."""
+        """End the map if an end is pending or the last score won it, because the server behaves as after a match."""
         if self.end_report is None and self.phase is MapPhase.LIVE and self.end_rules.is_end(self.scores[-1]):
             self.end_report = EndReport(at_ms=at_ms, by_team=self.scores[-1])
         self.confirm_end(at_ms, out)
@@ -463,7 +468,7 @@ class MapFlow(msgspec.Struct):
         Its winner is known if only one result was possible, and the lost lines are too few for a second round.
         """
         ends, loss = self.end_rules.ends_after(self.scores[-1]), self.loss
-        is_knife = self.rounds_played < 2  # the only round may be a knife round, after which the score begins again too
+        is_knife = self.rounds_played < 2  # the only round may be a knife round, which also resets the score
         if loss is None or not ends or is_knife or self.is_restart_asked or not self._is_open_here():
             return False
         self.phase, self.is_map_open, self.end_report = MapPhase.OVER, False, None
@@ -476,7 +481,7 @@ class MapFlow(msgspec.Struct):
         return True
 
     def _rounds_until(self, by_side: tuple[int, int]) -> int:
-        """Return after how many rounds of this map the score was this: more than it says, if one was a draw."""
+        """Return the number of rounds after which the map had this score. Draws make it larger than the score's sum."""
         total = sum(by_side)
         return next((count for count, score in reversed([*enumerate(self.scores)]) if sum(score) == total), total)
 
@@ -493,7 +498,10 @@ class MapFlow(msgspec.Struct):
         return score
 
     def _by_team(self, ct: int, t: int) -> tuple[int, int]:
-        """Convert a score by side; the last certain score while the sides are in doubt, unless both are equal."""
+        """Convert a score by side to a score by team; the last certain score while the sides are in doubt.
+
+        An equal score can be converted in any case.
+        """
         return self.scores[-1] if self.sides.is_doubtful and ct != t else self.sides.by_team(ct, t)
 
     def _set_map_name(self, name: str) -> None:
@@ -501,7 +509,7 @@ class MapFlow(msgspec.Struct):
         self.open_map = self.open_map or name  # a log that begins in the middle of a map names it later
 
     def _is_open_here(self) -> bool:
-        return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else the lines of its end were lost
+        return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else its end was lost
 
     def _is_next_map(self, map_name: str) -> bool:
         """True if a line after the end of a map names another map, so the line of its load was lost."""

@@ -1,8 +1,8 @@
-"""Build the console commands and the plugin's match file that make a server play a match.
+"""Build the console commands, and the plugin's match file, with which a server plays a match.
 
-Every inserted value passes `quoted` or `bare`, which ensure that it is a single argument or raise ValueError. Each
-command is sent on its own. Sending `match_commands` again, even during play, changes nothing.
-The caller's console variables come before ours, so that ours win. Answers are parsed in `console_answers`.
+Every inserted value passes through `quoted` or `bare`, which ensure that it is a single argument or raise ValueError.
+Each command is sent separately. `match_commands` are idempotent, even during play. The caller's console variables come
+before ours, so that ours take precedence. Answers are parsed in `console_answers`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from matchpod.core.requests.text_rules import map_fault, team_name_fault
 from matchpod.cs2.plugin_names import plugin_name, shown_name
 
 WARMUP_S = 9999
-"""Length of warmup, longer than we wait for any roster; pausing its timer then holds it."""
+"""Length of warmup, longer than any time to join. Pausing its timer then holds warmup."""
 
 MATCH_END_DELAY_S = 120
-"""Time the server waits after a map, so that we can load the next one and the end of the log arrives."""
+"""Time that the server waits after a map, so that the next map can be loaded and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
-"""The game's maximum for `mp_roundtime`; it silently reduces larger values."""
+"""The game's maximum for `mp_roundtime`. The game silently reduces larger values."""
 
 SHOTS_ADDRESS = "matchpod_shots_url"
-"""Console variable with the address to which a plugin reports its count of shots."""
+"""Console variable for the URL to which a plugin reports its count of shots."""
 
 _WORKSHOP = "workshop/"
 
@@ -48,7 +48,7 @@ _GAME_MODES = {
     MatchType.DEATHMATCH: (1, 2),
     MatchType.CUSTOM: (3, 0),
 }
-"""`game_type` and `game_mode`, from the game's gamemodes.txt."""
+"""`game_type` and `game_mode` of each match type, from the game's gamemodes.txt."""
 
 _PLAYERS_PER_TEAM = {MatchType.COMPETITIVE: 5, MatchType.WINGMAN: 2}
 
@@ -60,13 +60,13 @@ _REPORTING_CVARS = {
     # A hibernating server sends no log and would be considered lost.
     "sv_hibernate_when_empty": "0",
 }
-"""Variables required to follow the match in the log. A server.cfg runs at each map load and may change them."""
+"""Variables that the log needs to contain the match. A server.cfg runs at each map load and may change them."""
 
 BROADCAST = "tv_enable"
-"""Switches GOTV on, which begins when a map is loaded."""
+"""Console variable that enables GOTV, from the next map load on."""
 
 TV_CVARS = (BROADCAST, "tv_delay")
-"""The variables of GOTV that a match changes if it is recorded."""
+"""The GOTV variables that are set for recorded matches."""
 
 TV_PORT = "tv_port"
 
@@ -76,8 +76,8 @@ _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 def uses_plugin_match(settings: GameSettings) -> bool:
     """True if MatchZy runs the match: competitive or wingman with at least one listed player.
 
-    A loaded MatchZy match kicks all players that it does not list. With a roster, even of one team only, that is the
-    documented whitelist. Without listed players it would kick everyone, so such a match runs without the plugin.
+    A loaded MatchZy match kicks all players that it does not list. With a roster, even of one team only, this is the
+    documented whitelist. Without listed players, it would kick everyone, so these matches run without the plugin.
     """
     return settings.uses_plugin
 
@@ -87,12 +87,12 @@ def game_mode_of(match_type: MatchType) -> tuple[int, int]:
 
 
 def holds_warmup(settings: GameSettings) -> bool:
-    """True if warmup is held until we start play, to wait for a roster or for a person. Else the game starts itself."""
+    """True if warmup is held until we start play, to wait for a roster or a person. Otherwise the game starts play."""
     return bool(settings.roster) or not settings.auto_start
 
 
 def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
-    """Return the first commands for a new server; the last one loads the map, which takes 5 to 20 s."""
+    """Return the first commands for a new server. The last command loads the map, which takes 5 to 20 s."""
     mode = zip(MODE_CVARS, game_mode_of(settings.match_type), strict=True)
     return (
         LOG_ON,
@@ -107,7 +107,7 @@ def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
 
 
 def load_map_command(map_name: str) -> str:
-    """Return the command that changes to a map of the game or of the workshop."""
+    """Return the command that changes to a stock map or a workshop map."""
     if map_fault(map_name):
         raise ValueError("not a valid map name")
     if map_name.startswith(_WORKSHOP):
@@ -116,10 +116,11 @@ def load_map_command(map_name: str) -> str:
 
 
 def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str, ...]:
-    """Return the commands to send after every load of a map, because the mode's config files overwrite these variables.
+    """Return the commands to send after every map load, because the mode's config files overwrite these variables.
 
-    With a plugin match, send them after the match is loaded: its warmup config also overwrites some of them. Warmup is
-    held first: until then the game may start by itself, with the default length and rules of its mode.
+    With a plugin match, send them after the match is loaded, because its warmup config also overwrites some of them.
+    The commands that hold warmup come first. Until they are executed, the game may start by itself, with the default
+    length and rules of its mode.
     """
     own, hold = _service_cvars(settings), _warmup_hold_cvars(settings)
     custom = {name: value for name, value in _custom_cvars(settings).items() if name not in own}
@@ -131,9 +132,9 @@ def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str,
 
 
 def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
-    """Return the commands that name the teams on a map, which tells players without a roster their sides.
+    """Return the commands that set the team names on a map, which show players without a roster their sides.
 
-    The first name belongs to the team that begins as CT. Empty with the plugin, which names the teams itself.
+    The first name belongs to the team that begins as CT. There are no commands with the plugin, which sets the names.
     """
     if uses_plugin_match(settings):
         return ()
@@ -144,16 +145,16 @@ def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str,
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the command that starts warmup, for use before play only; empty if not held or if the plugin starts it."""
+    """Return the command that starts warmup, for use before play only. Empty if the plugin or the game starts it."""
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (command("mp_warmup_start"),)
 
 
 def restart_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the commands that discard play during setup: back to warmup, or to the first round.
+    """Return the commands that discard play during setup, and return to warmup or to the first round.
 
-    The plugin does this itself when it loads its match.
+    Empty with the plugin, which does this itself when it loads its match.
     """
     if uses_plugin_match(settings):
         return ()
@@ -168,15 +169,15 @@ def start_commands(settings: GameSettings) -> tuple[str, ...]:
 
 
 def reset_commands() -> tuple[str, ...]:
-    """Return the commands that reset a server that is reused, after all players were kicked."""
-    # Log listeners are removed late, because everything before is still part of the match's log.
+    """Return the commands that reset a server for reuse, after all players were kicked."""
+    # Log listeners are removed late, because everything before belongs to the match's log.
     return (command("sv_password", quoted("")), REMOVE_LOG_LISTENERS, command("bot_kick"))
 
 
 def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
     """Return our own variables, to be read back after `match_commands` and checked with `CvarValue.equals`.
 
-    The caller's variables are not checked: the game silently clamps some values to its bounds.
+    The caller's variables are not checked, because the game silently clamps some values to its bounds.
     """
     return _service_cvars(settings)
 
@@ -186,10 +187,10 @@ def matchzy_match(
 ) -> dict[str, object]:
     """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
-    Coaches are listed with the players of their team, as the plugin requires. It counts those on the server like
-    players when it checks who is ready.
-    There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
-    and all players are ready. If the players start play, full is the smaller one of the listed teams.
+    Coaches are listed with the players of their team, as the plugin requires. The plugin counts coaches on the server
+    like players when it checks who is ready. There is no veto. An incomplete team cannot ready up, so play starts with
+    `start_commands`, or when both teams are full and all players are ready. If the players start play themselves, a
+    team is full with as many players as the smaller listed team has.
     """
     if not uses_plugin_match(settings) or settings.team1 is None or settings.team2 is None:
         raise ValueError("a match without listed players must not be loaded into the plugin")
@@ -207,7 +208,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # Clinching, it would count half of the maps it knows of. We end a series in which a team was given maps.
+        # The plugin does not know of given maps, so it would clinch at the wrong score. We end such a series ourselves.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
@@ -226,7 +227,7 @@ def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
         raise ValueError("the team name is not safe to pass to the plugin")
     people = {"players": _plugin_players(roster.players + roster.coaches)}
     if roster.coaches:
-        # A field of get5 that the plugin ignores. It tells the people of a simulated server who of them coaches.
+        # A field of get5 that the plugin ignores. Simulated servers read it to know which people are coaches.
         people["coaches"] = _plugin_players(roster.coaches)
     return {"name": plugin_name(team, roster.name), **people}
 
@@ -238,7 +239,7 @@ def _plugin_players(players: tuple[PlayerId, ...]) -> dict[str, str]:
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:
     # The plugin executes these as `name "value"` at load and again when play starts, so they must not hold warmup.
-    # The address for its events is included because loading a match resets an address set before.
+    # The URL for its events is included, because loading a match resets a URL that was set before.
     url, header_name, header_value = log_address
     own = _service_cvars(settings)
     cvars = {
@@ -264,19 +265,19 @@ def _service_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _tv_cvars(settings: GameSettings) -> dict[str, str]:
-    """Variables of a recorded match. Set before its map is loaded, as GOTV begins with a map."""
+    """Return the variables of a recorded match. They must be set before its map is loaded, when GOTV starts."""
     return dict(zip(TV_CVARS, ("1", str(settings.tv_delay_s)), strict=True)) if settings.record_demo else {}
 
 
 def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
-    """Variables that hold warmup until play is started. The length comes first: changing it restarts the timer."""
+    """Return the variables that hold warmup until play is started. The length is first, as it restarts the timer."""
     if not holds_warmup(settings):
         return {}
     return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
 
 
 def _default_cvars(settings: GameSettings) -> dict[str, str]:
-    """Our defaults, omitted for variables that the caller has set."""
+    """Return our default variables, except variables that the caller has set."""
     preferred = {"bot_quota": "0", "mp_autokick": "0"}
     if settings.team1 is None:
         preferred |= _FIXED_TEAMS
@@ -301,7 +302,7 @@ def _play_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def overtime_cvars(overtime: Overtime) -> dict[str, str]:
-    """Return the variables of overtime that are requested."""
+    """Return the requested variables of overtime."""
     cvars = {"mp_overtime_enable": "1" if overtime.enabled else "0"}
     if overtime.max_rounds is not None:
         cvars["mp_overtime_maxrounds"] = str(overtime.max_rounds)
@@ -316,7 +317,7 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit. With 0 for the others, mp_roundtime applies on every map.
+        # The only round must not end before the time limit. With 0 for the other two, mp_roundtime applies to all maps.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"
         cvars["mp_ignore_round_win_conditions"] = "1" if minutes > MAX_ROUND_MINUTES else "0"
@@ -328,7 +329,7 @@ def _custom_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _password_command(settings: GameSettings) -> str:
-    # An empty password clears that of an earlier match on a reused server.
+    # An empty password clears the password of an earlier match on a reused server.
     return command("sv_password", quoted(settings.server_password or ""))
 
 

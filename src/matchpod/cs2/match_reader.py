@@ -43,26 +43,26 @@ from matchpod.cs2.plugin_facts import PluginFacts, series_events
 from matchpod.cs2.shots_report import ShotsReport
 
 BREAK_S = 25
-"""About how long the teams take to change sides, with the end of the round before."""
+"""Approximate time in which the teams change sides, including the end of the previous round."""
 
 MAX_WAITING_REPORTS = 100
-"""Reports that wait for held log posts, which are held for a second and a half; more do not wait."""
+"""Maximum number of reports that wait for held log posts, which are held for 1.5 s. More reports do not wait."""
 
 LAST_MINUTE_MS = 60_000
-"""How long before its time is up a map may end."""
+"""Time before its time limit from which on a map may end."""
 
 _BREAK = Obstacle(text="The plugin restores no round while the teams change sides.", retry_after_s=BREAK_S)
 
 
 class ReadResult(msgspec.Struct):
-    """The events found in an input, and the effects to perform because of them."""
+    """The events found in an input, and the resulting effects."""
 
     events: list[GameEvent] = []
     effects: list[Effect] = []
 
 
 class WaitingReport(msgspec.Struct, frozen=True):
-    """A report of the match plugin that waits for log posts which were received before it and are held."""
+    """A report of the match plugin that waits for held log posts, which were received before it."""
 
     body: bytes
     received_ms: int
@@ -74,7 +74,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     match: Match
     interpreter: Interpreter
     timeline: Timeline
-    """No default: a stored state without a timeline must be rebuilt, since its numbering would restart."""
+    """It has no default, because a stored state without a timeline must be rebuilt: its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     held: HeldPosts = msgspec.field(default_factory=HeldPosts)
     waiting_reports: list[WaitingReport] = []
@@ -87,7 +87,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     lines_unknown: int = 0
     shots: ReportedShots = msgspec.field(default_factory=ReportedShots)
     skipped_ms: int = 0
-    """Time of our clock that no timeout counts; negative if the clock was set back."""
+    """Time on our clock that timeouts do not count; negative if the clock was set back."""
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
@@ -96,14 +96,14 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline(max_items=max_items(settings)))
 
     def read_post(self, post: LogPost) -> ReadResult:
-        """Apply the new lines of a log post, or hold it if posts before it are missing."""
+        """Apply the new lines of a log post, or hold the post if earlier posts are missing."""
         if not self.held.posts and not self.cursor.is_ahead(post):
             return self._read_next(post, post.received_ms)
         self.held.posts.append(post)
         return self.read_held(post.received_ms)
 
     def read_held(self, now_ms: int | None) -> ReadResult:
-        """Apply the held posts that need not wait any longer; all of them without a time."""
+        """Apply the held posts that need not wait any longer, or all held posts if `now_ms` is None."""
         whole = ReadResult([], [])
         while (post := self.held.pop(self.cursor, now_ms)) is not None:
             read_ms = post.received_ms if now_ms is None else now_ms
@@ -121,7 +121,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
             yield self._apply_report(self.waiting_reports.pop(0).body, now_ms)
 
     def read_file(self, lines: Iterable[bytes]) -> ReadResult:
-        """Apply the lines of a log file; its time stamps are the only clock."""
+        """Apply the lines of a log file. Its timestamps are the only clock."""
         events: list[GameEvent] = []
         self._interpret(lines, events)
         return self._fold(events, None)
@@ -129,7 +129,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_report(self, body: bytes, received_ms: int) -> ReadResult:
         """Apply a report of the match plugin, after the log posts that were received before it.
 
-        Otherwise what they tell, such as a restored round, would seem to come after what the plugin has reported.
+        Otherwise their events, such as a restored round, would seem to be newer than the report.
         """
         if self.held.posts and len(self.waiting_reports) < MAX_WAITING_REPORTS:
             self.waiting_reports.append(WaitingReport(body, received_ms))
@@ -139,10 +139,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _apply_report(self, body: bytes, received_ms: int) -> ReadResult:
         report = read_report(body)
         current = self.match.current_map
-        # Match times are server times: a simulated server may run faster than our clock.
+        # Match times are on the server's clock. A simulated server may run faster than our clock.
         at_ms = current.last_event_at_ms or self._event_ms(received_ms)
         flow, given = self.interpreter.flow, self.match.settings.maps_won
-        # If teams were given maps, the winner of the maps that the plugin knows of may not have won the last one.
+        # The plugin does not know of given maps, so the winner that it reports may not have won the last map.
         maps_won = sum(self.match.series_score) if given == MapsWon() else None
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
@@ -178,17 +178,17 @@ class MatchReader(msgspec.Struct, kw_only=True):
         sides, connected = self.interpreter.flow.sides, self.match.presence.connected
         gone = [player for player in sides.player_sides if is_human(player) and player not in connected]
         for player_id in gone:
-            sides.set_side(player_id, None)  # the line of their leaving was lost
+            sides.set_side(player_id, None)  # the line of their disconnect was lost
         reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events
         return reading
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why an action of this type is not possible now; None if it is."""
+        """Return why an action of this type is not possible now; None if it is possible."""
         found = self.match.obstacle(action_type)
         return found or (_BREAK if action_type is ActionType.RESTORE and self._is_break() else None)
 
     def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
-        """Return why an action is not possible now; None if it is."""
+        """Return why an action is not possible now; None if it is possible."""
         return self.obstacle(action.type) or self.match.obstacle_to(action)
 
     def _is_break(self) -> bool:
@@ -197,12 +197,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return is_between_rounds and flow.end_rules.is_break_after((played.team1_score, played.team2_score))
 
     def request_action(self, action: ActionRequest, received_ms: int) -> ReadResult:
-        """Apply an action that a person asked for."""
+        """Apply an action that a person requested."""
         effects = self.match.request_action(action, self.match_ms(received_ms))
         return self._after_action(effects, received_ms)
 
     def answer_action(self, answer: ActionAnswer, received_ms: int) -> ReadResult:
-        """Apply what the server answered to an action."""
+        """Apply the server's answer to an action."""
         effects = self.match.answer_action(answer, self.match_ms(received_ms))
         return self._after_action(effects, received_ms)
 
@@ -211,7 +211,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return ReadResult([], effects)
 
     def _add_late_items(self, now_ms: int) -> None:
-        """Follow what changed without an event: actions, which may change the roster, and the ends of maps."""
+        """Apply changes that have no event: actions, which may change the roster, and ends of maps."""
         if len(self.match.action_changes) > self.timeline.actions:
             self.interpreter.flow.sides.follow(self.match.roster)
             self.timeline.people.clear()
@@ -219,9 +219,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Go on without an input that cannot be applied, as after a gap of the log; what is held is lost too.
+        """Continue without an input that cannot be applied, as after a log gap. Held posts and reports are lost too.
 
-        An error that a held post causes is raised by the input with which it is read.
+        Held posts are lost because the error may come from a held post that was read with this input.
         """
         lost = len(body) + sum(len(post.body) for post in self.held.posts)
         self.held.posts.clear()
@@ -234,18 +234,18 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold([gap], received_ms)
 
     def mark_resumed(self, received_ms: int) -> None:
-        """Record that log lines and requests may have been lost, and that our clock may have been set since."""
+        """Record that log lines and requests may have been lost, and that our clock may have been set meanwhile."""
         self.match.resume(self.match_ms(received_ms))
         self.clock.is_ours_in_doubt = True
 
     def mark_setup(self, *, is_done: bool) -> None:
-        """Mark the start or end of server setup; play in between does not count, as other settings apply."""
+        """Record the start or end of server setup. Play during setup does not count, because other settings apply."""
         if is_done and not self.is_configured:
             self.interpreter.flow = _flow_after_setup(self.match.settings, self.interpreter.flow)
         self.is_configured = is_done
 
     def tick(self, now_ms: int) -> ReadResult:
-        """Read posts that were held long enough; else accept an overdue map end, and fire the earliest due alarm."""
+        """Read posts that were held long enough, or else accept an overdue map end and fire the earliest due alarm."""
         held_until_ms = self.held.until_ms
         if held_until_ms is not None and held_until_ms <= now_ms:
             return self.read_held(now_ms)
@@ -274,7 +274,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def next_deadline_ms(self) -> int | None:
         """Return the latest time at which `tick` must be called, or None.
 
-        A timeout waits for posts that were received before it and are held.
+        A timeout waits for held posts that were received before it was due.
         """
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
         due_ms = min((at_ms + self.skipped_ms for at_ms in deadlines if at_ms is not None), default=None)
@@ -284,7 +284,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     @property
     def may_map_end(self) -> bool:
-        """False if a map is live that cannot end in the round that is played."""
+        """False if a map is live that cannot end in the current round."""
         played, settings = self.match.current_map, self.match.settings
         if self.match.phase is not MatchPhase.LIVE or played.is_round_unknown or played.has_final_score:
             return True
@@ -297,13 +297,13 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     @property
     def may_round_end_map(self) -> bool:
-        """True if a map with a score is live that may end in the round that is played."""
+        """True if a map with a score is live that may end in the current round."""
         match, played = self.match, self.match.current_map
         is_scored = match.phase is MatchPhase.LIVE and played.is_scored
         return is_scored and self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))
 
     def match_ms(self, now_ms: int) -> int:
-        """Convert a time of our clock to that of the match's timeouts."""
+        """Convert a time on our clock to the clock of the match's timeouts."""
         return now_ms - self.skipped_ms
 
     def _read_next(self, post: LogPost, now_ms: int) -> ReadResult:
@@ -321,12 +321,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if clock.is_real_time:
             clock.anchor(post.sent_ms, post.received_ms)
             return
-        if not clock.is_anchored:  # after a restart of the server, the time of the game goes on
+        if not clock.is_anchored:  # game time continues after a restart of the server
             clock.anchor(post.sent_ms, max(post.received_ms, times.until_ms))
         times.add_post(post.sent_ms + clock.offset_ms, post.received_ms)
 
     def _event_ms(self, received_ms: int) -> int:
-        """Return the time of the game for something received now: an event may not be in the log."""
+        """Return the current game time, for an event that is not in the log."""
         return received_ms if self.clock.is_real_time else self.match.times.until_ms or received_ms
 
     def _apply_notices(self, new: NewLines, at_ms: int) -> list[GameEvent]:
@@ -347,11 +347,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     self.interpreter.restart()
                     events.append(ServerRestarted(at_ms))
                 case _:
-                    pass  # nothing of the current map is missing
+                    pass  # no lines of the current map are missing
         return events
 
     def _with_unseen_gap(self, new: NewLines) -> tuple[LogNotice, ...]:
-        """Return the notices, with a gap if our address was added again: what was printed before is lost."""
+        """Return the notices, with a gap if our log address was added again, because earlier lines are lost."""
         match new.notices:
             case (MapLoad(game_map=name) as load,) if new.lines and b"Loading map " not in new.lines[0]:
                 is_here = name is None or is_same_map(name, self.interpreter.flow.map_name)
@@ -388,7 +388,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
 
 def _flow_after_setup(settings: GameSettings, before: MapFlow) -> MapFlow:
-    """Return a flow that keeps sides and map, but counts nothing played during setup."""
+    """Return a flow that keeps sides and map, but does not count play during setup."""
     flow = MapFlow.of(settings)
     flow.sides, flow.side_names, flow.is_warmup = before.sides, before.side_names, before.is_warmup
     flow.phase, flow.map_name, flow.awaits_start = MapPhase.WARMUP, before.map_name, True

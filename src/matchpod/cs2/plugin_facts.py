@@ -1,9 +1,9 @@
 """Add facts from plugin reports that the log does not contain. The log is the authority.
 
-Reports come over their own connection and may be late, repeated, out of order or lost. So each fact is applied once,
-and only two are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are ignored:
-a late report does not say which attempt at a replayed round it is about. Facts about the series are passed on as they
-are, for maps whose end was lost from the log.
+Reports arrive over their own connection and may be late, repeated, out of order or lost. So each fact is applied once,
+and only two facts are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are
+ignored, because a late report does not say which attempt at a replayed round it belongs to. Facts about the series are
+passed on unchanged, for maps whose end was lost from the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PluginFacts(msgspec.Struct):
     ) -> list[GameEvent]:
         """Return the events of a new report, given the current map's number and the maps won before it.
 
-        `maps_won` is None if the winner of the series is no witness of who won its last map.
+        `maps_won` is None if the winner of the series does not show who won its last map.
         """
         key = report_key(report)
         if key in self.applied:
@@ -59,7 +59,7 @@ class PluginFacts(msgspec.Struct):
 
 
 def series_events(report: Report, at_ms: int) -> list[GameEvent]:
-    """Return what a report says about the series, regardless of the log; applying it twice is harmless."""
+    """Return the events of a report about the series, regardless of the log. Applying them twice has no effect."""
     match report:
         case GoingLive() | RoundEndReport():
             return [LiveReported(at_ms, report.map_number)]

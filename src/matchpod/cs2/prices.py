@@ -1,4 +1,4 @@
-"""Value the equipment that a player carries out of the buy zone, by the prices of the game."""
+"""Compute the value of the equipment that a player carries out of the buy zone, with the game's prices."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PRICES: Final = {
     "molotov": 400,
     "incgrenade": 500,
 }
-"""Prices of weapons by their name in the log. The purchases of a real match agree with all that occur there."""
+"""Prices of weapons by their name in the log. They agree with all purchases in a real match."""
 
 _ITEMS: Final = {
     **{f"{_WEAPON}{name}": price for name, price in PRICES.items()},
@@ -71,9 +71,9 @@ _ITEMS: Final = {
 
 
 def equipment_value(items: Sequence[str]) -> int | None:
-    """Return the value of the items in a `left buyzone` line; None if there are none, or if an item is not known.
+    """Return the value of the items in a `left buyzone` line; None if there are no items, or an unknown item.
 
-    Damaged armor counts in full. The line lists a second flashbang only once, so that is not counted.
+    Damaged armor counts in full. The line lists two flashbangs only once, so the second is not counted.
     """
     total = 0
     for item in items:
@@ -85,7 +85,7 @@ def equipment_value(items: Sequence[str]) -> int | None:
 
 
 def _other_price(item: str) -> int | None:
-    """Return the price of an item outside the table: damaged armor, or a knife with a skin (free)."""
+    """Return the price of an item that is not in the table: damaged armor, or a knife with a skin (free)."""
     if item.startswith(_WEAPON) and is_knife(item[len(_WEAPON) :]):
         return 0
     return _ARMOR_PRICE if _ARMOR.fullmatch(item) else None

@@ -1,7 +1,7 @@
-"""The questions of a check of a game server: what is asked, how the answer is read, and what to do about it.
+"""Define the checks of a game server: the console commands, the findings from their answers, and advice for operators.
 
-`CONSOLE_CHECKS` lists what is asked over the console and changes nothing on the server; the other functions read how
-the console was opened, how fast it answers, and what became of a log post.
+`CONSOLE_CHECKS` lists the checks over the console, which change nothing on the server. Other functions report how the
+console was opened, how fast it answers, and whether a log post arrived.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from cs2_protocol.server_facts import Plugin, SteamLogin
 from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
-"""The newest build of which this version has seen logs. A server that is older has missed updates for months."""
+"""The newest build whose logs this version was tested with. An older server has missed updates for months."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
 """The version of MatchZy that Matchpod was developed against."""
 
 SLOW_MS: Final = 250
-"""A longer round trip is reported: starting a match takes some dozen commands in a row."""
+"""Round trip from which a warning is reported. Starting a match takes some dozen consecutive commands."""
 
 TOO_SLOW_MS: Final = 2_000
-"""With a longer round trip, commands of a match time out as soon as the server has something else to do."""
+"""Round trip from which a fault is reported. Commands of a match would time out as soon as the server is busy."""
 
 ZONE_MS: Final = 15 * 60_000
-"""Time zones differ by multiples of this. A clock that is wrong by such a multiple looks like another zone."""
+"""Smallest difference of time zones. A clock that is wrong by a multiple of it looks like another zone."""
 
 MAX_ZONE_MS: Final = 14 * 60 * 60_000
-"""No zone is farther from UTC."""
+"""Maximum offset of a time zone from UTC."""
 
 SKEW_MS: Final = 10_000
-"""A larger error of a clock is reported. The post itself may be a second old; servers with 18 s were seen."""
+"""Clock error above which a warning is reported. The post itself may be a second old; real servers had up to 18 s."""
 
 
 class Opening(Enum):
-    """What became of the attempt to open a console."""
+    """The result of the attempt to open a console."""
 
     ACCEPTED = auto()
     REFUSED = auto()
     NO_ANSWER = auto()
     """No connection within the time limit."""
     SILENT = auto()
-    """A connection, but no answer to the password."""
+    """Connected, but no answer to the password."""
     CLOSED = auto()
-    """A connection that was closed before the answer."""
+    """Connected, but the connection was closed before the answer."""
     UNKNOWN_HOST = auto()
     UNREACHABLE = auto()
     WRONG_PASSWORD = auto()
     NO_CONSOLE = auto()
-    """What listens there does not speak RCON."""
+    """The program that listens there does not speak RCON."""
 
 
 class ConsoleCheck(msgspec.Struct, frozen=True):
-    """One question: the commands to send, and the function that reads their answers."""
+    """One check: the commands to send, and the function that reads their answers."""
 
     item: CheckItem
     commands: tuple[str, ...]
@@ -68,7 +68,7 @@ class ConsoleCheck(msgspec.Struct, frozen=True):
 
 
 def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None, error: str = "") -> list[CheckFinding]:
-    """Read how a console was opened; `is_game_up` says whether the game itself answers at this address over UDP."""
+    """Return the findings from opening a console; `is_game_up`: the game itself answers at this address over UDP."""
     if opening is Opening.ACCEPTED:
         return [
             _ok(CheckItem.RCON, f"The console at {address} answers."),
@@ -95,12 +95,12 @@ def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None,
 
 
 def lost_console_finding(error: str) -> CheckFinding:
-    """Say that the console stopped answering in the middle of the check."""
+    """Return the finding for a console that stopped answering during the check."""
     return _fault(CheckItem.ROUND_TRIP, f"The console stopped answering: {error}.", _RESTART)
 
 
 def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
-    """Read how long the console took to answer."""
+    """Return the finding for the response times of the console."""
     typical = median(times_ms)
     text = f"{typical:.0f} ms" if typical >= 10 else f"{typical:.1f} ms"
     if typical >= TOO_SLOW_MS:
@@ -111,7 +111,7 @@ def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
 
 
 def log_address_finding(url: str, listeners: str) -> CheckFinding:
-    """Read from the list of log addresses whether the server kept ours."""
+    """Return whether our log address is in the server's list of log addresses, as a finding."""
     shown = url.rpartition("/")[0] + "/…"  # the token is a secret
     if url in answers.parse_log_listeners(listeners):
         return _ok(CheckItem.LOG_ADDRESS, f"The server accepts {shown}.")
@@ -124,7 +124,7 @@ def log_address_finding(url: str, listeners: str) -> CheckFinding:
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
-    """The first log post of a server: when and from where it came, and the time that the server wrote on it."""
+    """The first log post of a server: when it arrived, its sender, and its timestamp by the server's clock."""
 
     after_ms: int
     received_ms: int
@@ -143,7 +143,7 @@ def log_post_finding(post: LogPost, base_url: str) -> CheckFinding:
 def missing_post_finding(
     base_url: str, *, waited_s: float, is_pending: bool | None, is_base_local: bool, is_server_local: bool
 ) -> CheckFinding:
-    """Say why no post may have arrived. `is_pending`: the server says that a request is on its way."""
+    """Return the finding for a missing post. `is_pending`: the server says that a request is in progress."""
     text = f"No log post arrived at {base_url} within {waited_s:.0f} s."
     if is_base_local and not is_server_local:
         return _fault(CheckItem.LOG_POST, text, _LOCAL_URL_ADVICE)
@@ -154,7 +154,7 @@ def missing_post_finding(
 
 
 def clock_finding(post: LogPost | None, *, is_real_time: bool = True) -> CheckFinding:
-    """Compare the time on a log post, which is local time without a zone, with the time at which it arrived."""
+    """Compare the timestamp of a log post, which is local time without a zone, with its time of arrival."""
     if not is_real_time:
         return _ok(CheckItem.CLOCK, "Not compared: the games of this region are faster than real time.")
     local_ms = None if post is None or post.stamp is None else parse_stamp(post.stamp)
@@ -178,7 +178,7 @@ def build_of(status: str) -> int | None:
 
 
 def _span(ahead_ms: int) -> str:
-    """Say how far a clock is off, in the largest unit that fits."""
+    """Format the error of a clock in the largest unit that fits."""
     seconds = abs(ahead_ms) // 1000
     unit, length = next(
         (unit, length) for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)) if seconds >= length
@@ -279,15 +279,15 @@ CONSOLE_CHECKS: Final = (
     ),
     ConsoleCheck(CheckItem.IDLE, (console_commands.STATUS, console_commands.PLUGIN_STATUS), _read_idle),
 )
-"""What is asked over the console, apart from the login token. A command of several questions is sent once."""
+"""The checks over the console, except the login token. A command that several checks need is sent once."""
 
 _LAN: Final = "sv_lan"
 QUESTIONS: Final = (*dict.fromkeys(command for check in CONSOLE_CHECKS for command in check.commands), _LAN)
-"""All commands of these checks, each once."""
+"""All distinct commands of these checks."""
 
 
 def console_findings(found: Mapping[str, str], *, is_public: bool) -> list[CheckFinding]:
-    """Read the answers to `QUESTIONS`, by command; `is_public`: the address for players is on the internet."""
+    """Return the findings from the answers to `QUESTIONS`, by command; `is_public`: players join over the internet."""
     findings = [check.read([found[command] for command in check.commands]) for check in CONSOLE_CHECKS]
     return [*findings, _login_finding(found[console_commands.STATUS], found[_LAN], is_public=is_public)]
 

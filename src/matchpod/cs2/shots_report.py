@@ -1,4 +1,4 @@
-"""Parse reports of shots: absolute counts per player and round, sent by a plugin because the log does not have them."""
+"""Parse a plugin's reports of shots: absolute counts per player and round, which the log does not contain."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from cs2_protocol.game import PlayerId
 from cs2_protocol.steam_id import to_id64
 
 MAX_PLAYERS: Final = 64
-"""Most players in a report. A server has at most 64 clients."""
+"""Maximum number of players in a report. A server has at most 64 clients."""
 
 MAX_SHOTS: Final = 100_000
-"""Most shots per player and round: 69 per minute over a deathmatch of a day."""
+"""Maximum number of shots per player and round: 69 per minute in a deathmatch of 24 hours."""
 
 MAX_ROUNDS: Final = 200
-"""Most rounds in a report: those of the longest match that can be requested."""
+"""Maximum number of rounds in a report: as many as the longest map that can be requested."""
 
 MAX_SEQUENCE: Final = 2**53 - 1
-"""Highest number that every JSON library can represent."""
+"""Highest sequence number: the largest integer that every JSON library can represent."""
 
 MAX_MAPS: Final = 5
-"""Highest map number: that of the last map in the longest series."""
+"""Highest map number: the last map of the longest series."""
 
 
 class PlayerShots(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,7 +35,7 @@ class PlayerShots(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
-    """The shots of all players in one round. They replace an earlier report of the same round."""
+    """The shots of all players in one round. They replace an earlier report about the same round."""
 
     round_number: Annotated[int, Meta(ge=1, le=MAX_ROUNDS, description="The round, from 1; a deathmatch is one round.")]
     players: Annotated[
@@ -44,7 +44,7 @@ class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
     ]
 
     def by_player(self) -> dict[PlayerId, tuple[int, int]] | None:
-        """Return the shots fired and hit of each player; None if an entry is invalid, since a sum would be wrong."""
+        """Return the shots fired and hit by each player; None if an entry is invalid, because a sum would be wrong."""
         shots = {to_id64(player.steam_id): (player.shots_fired, player.shots_hit) for player in self.players}
         is_possible = all(hit <= fired for fired, hit in shots.values()) and len(shots) == len(self.players)
         return {who: counted for who, counted in shots.items() if who} if is_possible and None not in shots else None
@@ -68,7 +68,7 @@ class ShotsReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ShotsReportError(ValueError):
-    """The body is not a report of shots; the message says why."""
+    """The body is not a valid report of shots; the message says why."""
 
 
 _decode = msgspec.json.Decoder(ShotsReport, strict=False).decode  # in JSON, 3.0 is an integer too

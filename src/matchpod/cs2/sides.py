@@ -1,9 +1,9 @@
 """Track which players belong to which team, and which side each team is on.
 
-Listed players belong to the team that lists them; others to the team on whose side they were when a round began.
+Listed players belong to the team that lists them, all others to the team on whose side they were when a round began.
 The side of team1 is decided by a majority vote of the players' sides when freeze time starts, because at halftime the
-server moves players one by one. When a round starts or ends, those seen since the last round vote again, in case lines
-were lost. The score is a second source: no team's score decreases, and at halftime the game swaps both numbers.
+server moves players one by one. When a round starts or ends, players seen since the last round vote again, in case
+lines were lost. The score is a second source: no team's score decreases, and at halftime the game swaps both numbers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from matchpod.core.model import GameSettings
 from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 
 MAX_PLAYERS = 256
-"""Most players on the sides. A server has at most 64; ids may be forged, and some work is done for each of them."""
+"""Maximum number of players on the sides, to limit the work per vote. A server has at most 64; ids may be forged."""
 
 MAX_MEMBERS = 1024
-"""Most players whose team is kept, far more than join a server during one match."""
+"""Maximum number of players whose team is stored, far more than join a server during one match."""
 
 
 class SideTracker(msgspec.Struct):
@@ -31,27 +31,27 @@ class SideTracker(msgspec.Struct):
     guests: dict[PlayerId, None] = {}
     """Spectators and coaches."""
     names: dict[Team, str] = {}
-    """The names of the teams for the match plugin."""
+    """The team names, as the match plugin shows them."""
     members: dict[PlayerId, Team] = {}
     player_sides: dict[PlayerId, Side] = {}
     seen: dict[PlayerId, Side] = {}
     """The sides of players seen since the last round was decided."""
     unproven: dict[PlayerId, None] = {}
-    """Players on a side of whom the log has no line since lines were lost: they may have left in between."""
+    """Players on a side whom no log line has mentioned since lines were lost. They may have left meanwhile."""
     team1_side: Side = Side.CT
     is_doubtful: bool = False
-    """Log lines were lost and nothing has shown the sides since: the teams may have changed them."""
+    """True if log lines were lost and the sides are unconfirmed since then: the teams may have changed sides."""
 
     @staticmethod
     def of(settings: GameSettings) -> SideTracker:
-        """Return the sides of a match before any player joined: team1 starts as CT."""
+        """Return the sides of a match before any player has joined; team1 starts as CT."""
         shown = {team: shown_name(settings, team) for team in Team}
         sides = SideTracker(names={team: plugin_name(team, name) for team, name in shown.items() if name})
         sides.follow(Roster.of(settings))
         return sides
 
     def follow(self, roster: Roster) -> None:
-        """Follow a change of the roster. Who no longer plays is on no side from now on."""
+        """Apply a changed roster. People who no longer play are removed from the sides."""
         self.listed = {player: team for player in roster.players if (team := roster.team_of(player))}
         self.guests = dict.fromkeys(roster.guests())
         for player_id in self.guests:
@@ -64,17 +64,17 @@ class SideTracker(msgspec.Struct):
 
     @property
     def is_certain(self) -> bool:
-        """True if the sides of all players are certain. Without a roster, after lost lines not all are known."""
+        """True if the sides of all players are certain. Without a roster, some players are unknown after lost lines."""
         return not self.is_doubtful or (bool(self.listed) and self.seen.keys() >= self.player_sides.keys())
 
     def mark_doubtful(self) -> None:
-        """Record that log lines were lost: players may have left, and teams may have changed sides if there are any."""
+        """Record that log lines were lost, in which players may have left and teams may have changed sides."""
         self.seen.clear()
         self.unproven = dict.fromkeys(self.player_sides)
         self.is_doubtful = bool(self.listed or self.members)
 
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
-        """Set the side of a player, who is there; None removes them from both sides."""
+        """Set the side of a player who is on the server; None removes the player from both sides."""
         self.unproven.pop(player_id, None)
         if side is None or player_id in self.guests:
             self.player_sides.pop(player_id, None)
@@ -83,14 +83,14 @@ class SideTracker(msgspec.Struct):
             self.player_sides[player_id] = self.seen[player_id] = side
 
     def clear_sides(self) -> None:
-        """Remove all players from the sides, as at a map change; team1 starts as CT, and team membership is kept."""
+        """Remove all players from the sides for a map change. Team1 starts as CT, and team membership is kept."""
         self.player_sides.clear()
         self.seen.clear()
         self.unproven.clear()
         self.team1_side, self.is_doubtful = Side.CT, False
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return a player's team: as listed, else as in the last lineup, else by their current side."""
+        """Return a player's team: from the roster, or else from the last line-up, or else from their current side."""
         team = self.listed.get(player_id) or self.members.get(player_id)
         if team is None and (side := self.player_sides.get(player_id)) is not None:
             return self.team_on(side)
@@ -107,7 +107,7 @@ class SideTracker(msgspec.Struct):
         return names.get(self.team1_side), names.get(self.team1_side.other)
 
     def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:
-        """Set team1's side as a map goes live: by listed players, else the team names on the server, else a vote."""
+        """Set team1's side when a map goes live: by the listed players, or else the team names, or else a vote."""
         balance = 0 if self.is_doubtful else self._vote_balance(self.listed) or self._name_balance(side_names)
         if balance:
             self._set_team1_side(Side.CT if balance > 0 else Side.T)
@@ -117,9 +117,9 @@ class SideTracker(msgspec.Struct):
     def vote(self, *, is_seen_only: bool = False) -> bool:
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
-        A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
-        their lead must exceed half of all players: such a vote may overrule an earlier one. The same holds after lost
-        lines, where it is also enough if all listed players seen since then agree.
+        A tie, or a vote without voters, changes nothing. With `is_seen_only`, only players seen since the last round
+        vote, and their lead must exceed half of all players, because the vote may overrule an earlier vote. The same
+        rule applies after lost lines, where it is also enough if all listed players seen since then agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
@@ -136,12 +136,12 @@ class SideTracker(msgspec.Struct):
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Set team1's side if only one is possible, because no team's score decreases; True if the teams changed."""
+        """Set team1's side if only one side is possible, as no team's score decreases. True if the teams changed."""
         as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
         return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 
     def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
-        """Return the current players of both teams; assigns unlisted players to the team of their side.
+        """Return the current players of both teams. Unlisted players are assigned to the team of their side.
 
         While the sides are in doubt, teams stay as they are. Players who may have left are in neither team.
         """
@@ -179,7 +179,7 @@ class SideTracker(msgspec.Struct):
 
     def _set_team1_side(self, team1_side: Side) -> bool:
         has_moved = team1_side is not self.team1_side
-        if has_moved and self.is_doubtful:  # players who were not seen since have moved too
+        if has_moved and self.is_doubtful:  # players who have not been seen since then have moved too
             moved = {player: side.other for player, side in self.player_sides.items() if player not in self.seen}
             self.player_sides.update(moved)
         self.team1_side, self.is_doubtful = team1_side, False

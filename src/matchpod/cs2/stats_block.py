@@ -1,7 +1,7 @@
 """Parse the game's own `round_stats` block, printed line by line at the start of freeze time.
 
-The block is not valid JSON: commas are missing and the host name is not escaped. Columns 0 to 20 match their labels;
-the labels after that are wrong and differ between builds, so those columns are ignored.
+The block is not valid JSON: commas are missing and the host name is not escaped. Columns 0 to 20 match their labels.
+The labels of later columns are wrong and differ between builds, so these columns are ignored.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from matchpod.core.events import GameCount
 
 COLUMNS_READ = 21
 MAX_ROWS = 128
-"""Most rows read per block. A server has at most 64 players; a longer block is invalid."""
+"""Maximum number of rows read per block. A server has at most 64 players, so a longer block is invalid."""
 
 MAX_DIGITS = 10
-"""Most digits of an account or an amount of money."""
+"""Maximum number of digits of an account or an amount of money."""
 
 
 class StatsBlock(msgspec.Struct):
@@ -31,7 +31,7 @@ class StatsBlock(msgspec.Struct):
     money: dict[PlayerId, int] = {}
 
     def read_mark(self, line: StatsMark) -> bool:
-        """Open or close the block; True if it is complete and can be used."""
+        """Open or close the block. Return True if it is complete and can be used."""
         if line.mark == STATS_BEGIN:
             self.is_open, self.round_number, self.rows, self.money = True, 0, [], {}
         elif line.mark == STATS_END and self.is_open:
@@ -40,19 +40,19 @@ class StatsBlock(msgspec.Struct):
         return False
 
     def read_field(self, line: StatsField) -> None:
-        """Store the number of the round about to start."""
+        """Store the number of the round that is about to start."""
         if line.name == "round_number" and line.value.isascii() and line.value.isdigit() and len(line.value) < 6:
             self.round_number = int(line.value)
 
     def read_player(self, line: StatsPlayer) -> None:
-        """Append a player's row; bots and CSTV have account 0 and are skipped."""
+        """Append a player's row. Bots and CSTV have account 0, and are skipped."""
         row = _read_row(line.columns)
         if self.is_open and row is not None and len(self.rows) < MAX_ROWS:
             self.rows.append(row)
             self.money[row.player_id] = row.money
 
     def read_money(self, line: StatsPlayer) -> None:
-        """Store only the money of a player: before the map is live, the other columns do not count."""
+        """Store only the money of a player, because the other columns do not count before the map is live."""
         account, _, money, *_ = (*line.columns.split(",", 3), "", "", "")
         account, money = account.strip(), money.strip()
         is_number = account.isdecimal() and money.isdecimal() and max(len(account), len(money)) <= MAX_DIGITS

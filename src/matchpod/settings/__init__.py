@@ -1,4 +1,4 @@
-"""All settings with their defaults and meaning; the only code that interprets the `MATCHPOD_` variables."""
+"""Define and load all settings; the only code that reads the `MATCHPOD_` variables."""
 
 from matchpod.settings.fleets import (
     AgonesFleetSettings,

@@ -1,4 +1,4 @@
-"""Read the tables of a settings file by their rules, and report all faults."""
+"""Validate the tables of a settings file, and report all faults."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def unknown(place: str, noun: str, similar: str | None) -> str:
 
 
 def quoted(value: object) -> str:
-    """Format a value for a message; a description replaces what may contain a secret."""
+    """Format a value for a message; if it may contain a secret, return a description instead."""
     if isinstance(value, str) and "@" in value:
         return "a text that may contain a password"
     if isinstance(value, str):

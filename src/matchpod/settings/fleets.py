@@ -1,4 +1,4 @@
-"""Define and read the settings of fleets: for each kind of fleet its values and its reader."""
+"""Define and read the settings of each kind of fleet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchpod.settings.secret import Secret
 from matchpod.settings.table import setting, table_of
 
 EVERY_ADDRESS = "0.0.0.0"
-"""A server with this host listens on all addresses of a machine, so its port conflicts with the same port on any."""
+"""The address that stands for all addresses of a machine. A port on it conflicts with the same port on any address."""
 
 SIMULATOR_COMMAND = (
     *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
@@ -32,14 +32,14 @@ SIMULATOR_COMMAND = (
         "--quiet",
     ),
 )
-"""The command of a process fleet that does not define its own. It finds its RCON password in its environment."""
+"""The default command of a process fleet. The program reads its RCON password from its environment."""
 
 CFG_PLACEHOLDER = "{cfg}"
 GAME_PLACEHOLDER = "{game}"
 TV_PLACEHOLDER = "{tv_port}"
 
 AGONES_MATCHES = 500
-"""Connections are reserved for this many matches on a fleet of Agones."""
+"""The number of matches per Agones fleet for which connections are reserved."""
 
 
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
@@ -68,17 +68,18 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     )
     install_dir: Path | None = setting(
         rules.path(),
-        "A shared, read-only installation of the game. Each server runs in a folder of its own with links to it, "
-        "`{game}`, which is removed when the server has ended.",
+        "A shared, read-only installation of the game. Each server runs in a folder of its own, `{game}`, with links "
+        "to the installation. The folder is removed when the server has ended.",
         fallback="none: all servers write into the same folder",
     )
     instances_dir: Path | None = setting(
         rules.path(),
-        "Where these folders are made, which the user of the servers can write to. Required with `install_dir`.",
+        "The folder in which the folders of servers are created. The user of the servers must be able to write to it. "
+        "Required with `install_dir`.",
         fallback="none",
     )
     addons: tuple[str, ...] = setting(
-        rules.addons(), "Addons in `install_dir` without which no server is started.", fallback="none", unset=()
+        rules.addons(), "Addons that `install_dir` must have; without them no server starts.", fallback="none", unset=()
     )
     steamclient: Path | None = setting(
         rules.path(),
@@ -87,7 +88,7 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     )
     tv_ports: tuple[int, ...] = setting(
         rules.port_range(),
-        "The first and last port of GOTV, one per server; `{tv_port}` is that of a server.",
+        "The first and last port of GOTV, one per server; `{tv_port}` is the port of a server.",
         fallback="none",
         unset=(),
     )
@@ -98,8 +99,8 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     )
     cfg_dir: Path | None = setting(
         rules.path(),
-        "The game's folder for `.cfg` files. For each server a file with its secrets is written there, which "
-        "only its user can read; `{cfg}` is its name.",
+        "The game's folder for `.cfg` files. For each server, a file with its secrets is written there, which "
+        "only the user of the server can read; `{cfg}` is the name of the file.",
         fallback="none",
     )
     steam_tokens: tuple[Secret, ...] = setting(
@@ -110,7 +111,7 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
         unset=(),
     )
     memory_mb: int | None = setting(
-        rules.whole_number(16, 1_048_576), "The limit of the address space of one server, in MiB.", fallback="no limit"
+        rules.whole_number(16, 1_048_576), "The address space limit of a server, in MiB.", fallback="no limit"
     )
 
     @property
@@ -126,8 +127,10 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that is not started by this service."""
 
-    address: str = setting(rules.address(), "The address of its game and its console.", is_required=True)
-    rcon_password: Secret = setting(rules.password(), "Its RCON password.", is_required=True, is_secret=True)
+    address: str = setting(rules.address(), "The address of the game and of its console.", is_required=True)
+    rcon_password: Secret = setting(
+        rules.password(), "The RCON password of the server.", is_required=True, is_secret=True
+    )
 
 
 class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
@@ -155,8 +158,8 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
     )
     previous_secret_file: Path | None = setting(
         rules.path(),
-        "The file with the secret that servers may still have while it is being replaced. It may be missing or "
-        "empty, so it can stay set at all times.",
+        "The file with the previous secret of the fleet, which servers may still have while the secret is being "
+        "replaced. The file may be missing or empty, so this setting can always stay set.",
         fallback="none",
     )
     kubeconfig: Path | None = setting(
@@ -173,23 +176,23 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         fallback="the namespace of the context or of the pod, else `default`",
     )
     selector: Mapping[str, str] = setting(
-        rules.labels(), "Labels that a server must have besides that of its fleet.", fallback="none", unset={}
+        rules.labels(), "Labels that a server must have besides the label of its fleet.", fallback="none", unset={}
     )
     owner: str | None = setting(
         rules.kubernetes_name(),
-        "The owner that servers are labelled with; servers with another one are never touched. Set it only to "
-        "go on with the servers of an installation whose database was replaced. Never set the same one twice.",
-        fallback="the id of the installation, which is made with its database",
+        "The owner label of servers; servers with another owner are never touched. Set it only to continue with the "
+        "servers of an installation whose database was replaced. Two installations must never have the same owner.",
+        fallback="the id of the installation, which is created with its database",
     )
     address_types: tuple[str, ...] = setting(
         rules.address_types(),
-        "Which address of a node players connect to: the first of these that it has.",
+        "The types of node addresses that players may connect to; the first type that a node has is used.",
         default="ExternalIP, ExternalDNS, InternalIP",
     )
     console_address_types: tuple[str, ...] = setting(
         rules.address_types(),
         "The same for RCON. Use `PodIP` if the service runs in the same cluster, so that a network policy can "
-        "admit it and nothing else.",
+        "allow only the service.",
         fallback="`address_types`",
         unset=(),
     )
@@ -204,11 +207,11 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
 
     @property
     def capacity(self) -> int:
-        """The number of matches for which connections are reserved: the fleet may grow at any time."""
+        """The number of matches for which connections are reserved, because the fleet may grow at any time."""
         return AGONES_MATCHES
 
     def shares_servers(self, other: FleetSettings) -> bool:
-        """True if a server may belong to both: the same Fleet of the same cluster, not divided by a label."""
+        """True if a server may belong to both: they use the same Fleet of a cluster, and no label separates them."""
         if not isinstance(other, AgonesFleetSettings):
             return False
         if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):
@@ -282,7 +285,7 @@ def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterato
 
 
 def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Check that folders of servers can be made, and that servers run in them."""
+    """Check that folders of servers can be created, and that servers run in them."""
     uses_game = _uses(GAME_PLACEHOLDER, command)
     if "install_dir" not in values:
         if uses_game:
@@ -292,12 +295,12 @@ def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> It
                 yield f"{key}{where} has no effect without install_dir."
         return
     if "instances_dir" not in values:
-        yield f"instances_dir{where} is missing; it must be the folder in which those of servers are made."
+        yield f"instances_dir{where} is missing; it must be the folder in which the folders of servers are created."
     if not uses_game:
         yield f"install_dir{where} has no effect; the command must contain the placeholder {GAME_PLACEHOLDER}."
     for key in ("cfg_dir", "working_dir"):
         if key in values:
-            yield f"{key}{where} has no effect with install_dir; every server has its own."
+            yield f"{key}{where} has no effect with install_dir, because every server has a folder of its own."
 
 
 def _tv_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Load settings from environment, file and defaults, in this order of precedence, and report all faults at once.
 
-Pure: the environment is a mapping, the file is read through a function. No message contains a secret.
+The code is pure: the environment is passed as a mapping, and the file is read through a function. No message contains a
+secret.
 """
 
 from __future__ import annotations
@@ -121,9 +122,9 @@ def _read_regions(table: FileTable, raw: object) -> list[RegionSettings]:
     if shared := _repeated(addresses([region.fleet for region in regions])):
         found = shared[0] if len(shared) == 1 else f"{shared[0]} and {len(shared) - 1} more addresses"
         table.faults.append(f"regions{table.where} use {found} more than once; each must belong to one server.")
-    for one, other in combinations(regions, 2):
-        if isinstance(one.fleet, AgonesFleetSettings) and one.fleet.shares_servers(other.fleet):
-            problem = f"use the Fleet {one.fleet.fleet} more than once: {one.code} and {other.code}"
+    for region, other in combinations(regions, 2):
+        if isinstance(region.fleet, AgonesFleetSettings) and region.fleet.shares_servers(other.fleet):
+            problem = f"use the Fleet {region.fleet.fleet} more than once: {region.code} and {other.code}"
             table.faults.append(f"regions{table.where} {problem}; each must belong to one region.")
     return regions
 

@@ -25,7 +25,7 @@ KEY_BYTES = 32
 """The key size of the cipher."""
 
 MAX_TEXT = 4096
-"""Maximum length of a text: no path, URL or command argument needs more."""
+"""Maximum length of a text; no path, URL or command argument needs more."""
 
 MAX_PORT = 65535
 
@@ -36,14 +36,14 @@ PLACEHOLDERS = (
 """Names that may be used in braces in the arguments of a fleet's command."""
 
 REQUIRED_PLACEHOLDERS = ("port",)
-"""It differs for each server: a command without it starts servers that cannot be reached."""
+"""Placeholders that a command must contain. Without a port of its own, a server could not be reached."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9.-]{1,253}):([0-9]{1,5})")
 _IP_LIKE = re.compile(r"(?:.*\.)?[0-9]+")
-"""What ends in a number is an IPv4 address or a typo."""
+"""Matches hosts that end in a number, which are IPv4 addresses or typos."""
 _GAME_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -74,7 +74,7 @@ def whole_number(minimum: int, maximum: int) -> Rule[int]: ...
 @overload
 def whole_number(minimum: int, maximum: int, *, off: str) -> Rule[int | None]: ...
 def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[int] | Rule[int | None]:
-    """A whole number; the text `off`, if given, stands for None."""
+    """A whole number; if `off` is set, that text stands for None."""
 
     def read(value: object) -> int | None:
         if off is not None and value == off:
@@ -145,7 +145,7 @@ def host() -> Rule[str]:
 
 
 def ip_address() -> Rule[str]:
-    """An IPv4 address: the game supports nothing else, and players see it unchanged."""
+    """An IPv4 address; the game supports no other addresses. Players see it unchanged."""
     return Rule("an IPv4 address", lambda value: str(ipaddress.IPv4Address(_text(value, MAX_TEXT))))
 
 
@@ -186,7 +186,7 @@ def postgres_url() -> Rule[Secret]:
     def read(value: object) -> Secret:
         url = _text(value, MAX_TEXT)
         parts = urlsplit(url)
-        # The host may be missing: it may be in the query, or the driver uses the local socket.
+        # The URL may have no host, because the host is in the query or the driver uses the local socket.
         if parts.scheme not in ("postgresql", "postgres") or not url.startswith(f"{parts.scheme}://"):
             raise ValueError
         hosts = parts.netloc.rpartition("@")[2].split(",")
@@ -238,7 +238,7 @@ def keys() -> Rule[Secret]:
 
 
 def password() -> Rule[Secret]:
-    """A console password: it must fit into one quoted argument."""
+    """A console password, which must fit into one quoted argument."""
 
     def read(value: object) -> Secret:
         given = _text(value, 128)
@@ -268,7 +268,7 @@ def port_range() -> Rule[tuple[int, ...]]:
 
 
 def address() -> Rule[str]:
-    """IP address or host name, and port, of a game server."""
+    """The IP address or host name of a game server, with its port."""
 
     def read(value: object) -> str:
         found = _matching(_ADDRESS, value)
@@ -301,7 +301,7 @@ def origins() -> Rule[tuple[str, ...]]:
 
 
 def networks() -> Rule[tuple[str, ...]]:
-    """Addresses and networks; not all of the internet, which is trusted by mistake only."""
+    """Addresses and networks, but not the whole internet, which can only be a mistake."""
 
     def read(value: object) -> tuple[str, ...]:
         if value == "off":
@@ -415,7 +415,7 @@ def _sequence(value: object) -> Sequence[object]:
 
 
 def _parts(value: object) -> Sequence[object]:
-    """Return a list, which is text with commas in the environment."""
+    """Return the items of a list, or of a text with commas, as in the environment."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else _sequence(value)
 
 
@@ -428,7 +428,7 @@ def _host(given: str) -> str:
     try:
         return str(ipaddress.ip_address(given))
     except ValueError:
-        # A last label of only digits is a mistyped IP address: no top-level domain looks like that.
+        # A last label of only digits is a mistyped IP address, because no top-level domain has only digits.
         labels = given.removesuffix(".").split(".")
         if len(given) > 253 or not all(map(_HOST_LABEL.fullmatch, labels)) or labels[-1].isdigit():
             raise

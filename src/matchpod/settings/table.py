@@ -1,6 +1,6 @@
-"""Declare a setting as the default of a field: its rule, its default and its meaning.
+"""Declare settings as struct fields, with rule, default and meaning.
 
-Loading, error messages, docs/configuration.md and the schema of the chart follow from these declarations.
+Loading, error messages, docs/configuration.md and the schema of the chart are derived from these declarations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     in_file: bool = True
 
     def __call__(self) -> Any:
-        """Return the value of the field unless it is set."""
+        """Return the default value of the field."""
         return self.unset if self.default is None else self.rule.read(self.default)
 
     @property
@@ -39,9 +39,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def setting(rule: Rule[T], meaning: str, **more: Any) -> T:
-    """Return the default of a field, which declares a setting; `more` are fields of Setting.
+    """Return a struct field that declares a setting; `more` are fields of Setting.
 
-    Without `default`, the field is `unset` (None) unless its reader derives a value.
+    Without `default`, the value is `unset` (None), unless the code that reads the setting derives a value.
     """
     value: T = msgspec.field(default_factory=Setting(rule=rule, meaning=meaning, **more))
     return value

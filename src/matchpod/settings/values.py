@@ -1,7 +1,7 @@
-"""Define the settings of the service and its regions: rule, default and meaning, and the value that holds them.
+"""Define the settings of the service and its regions, with rule, default and meaning.
 
-A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable. A
-setting is declared here and nowhere else; those of fleets are in `fleets.py`.
+A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable. Each
+setting is declared only here; settings of fleets are in `fleets.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
     location: str = setting(rules.text(), "Display name of the servers' location.", fallback="the name")
     speed: float = setting(
         rules.number(1, 1000),
-        "How much faster than real time its servers run; the timeouts of a match are divided by it. Only "
+        "The speed of its servers as a multiple of real time; the timeouts of a match are divided by it. Only "
         "simulated servers support more than 1.",
         default=1,
     )
@@ -60,18 +60,18 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
     upload_url: str | None = setting(
         rules.web_url(),
         "The URL at which the game servers of this region reach the upload port.",
-        fallback="follows from `log_url` if set, else `MATCHPOD_UPLOAD_URL`",
+        fallback="derived from `log_url` if set, else `MATCHPOD_UPLOAD_URL`",
     )
     record_demos: bool = setting(
         rules.boolean(),
-        "Whether matches with listed players are recorded unless they say otherwise (`recordDemo`). "
+        "Whether matches with listed players are recorded by default (`recordDemo` overrides it). "
         "Needs `MATCHPOD_UPLOAD_PORT`.",
         fallback="false",
         unset=False,
     )
     tv_delay: int = setting(
         rules.whole_number(0, 600),
-        "Seconds that GOTV is behind in matches that are recorded. Their servers are kept as much longer.",
+        "GOTV delay of recorded matches, in seconds. Their servers are kept longer by this time.",
         default=90,
     )
     fleet: FleetSettings
@@ -100,53 +100,54 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     ops_port: int | None = setting(
         rules.whole_number(0, rules.MAX_PORT),
-        "A second port, on the same address, for `/healthz`, `/readyz` and `/metrics` only; 0 chooses any free "
-        "port. The port of the service then answers `/healthz` and `/readyz`, but no longer `/metrics`.",
-        fallback="none: the port of the service answers all of them",
+        "A second port, on the same address, only for `/healthz`, `/readyz` and `/metrics`; 0 chooses any free "
+        "port. If set, the port of the service answers `/healthz` and `/readyz`, but not `/metrics`.",
+        fallback="none; the port of the service answers all of them",
     )
     upload_port: int | None = setting(
         rules.whole_number(0, rules.MAX_PORT),
         "A port, on the same address, at which game servers upload demos, served by a process of its own "
         "([demos.md](demos.md)); 0 chooses any free port.",
-        fallback="none: no demos are recorded",
+        fallback="none; no demos are recorded",
     )
     upload_url: str | None = setting(
         rules.web_url(),
-        "The URL at which game servers reach that port. Not needed behind a proxy that passes `/ingest/demos` on to it "
-        "([proxies.md](proxies.md#uploads-of-demos)). A region can have its own, as `upload_url`.",
-        fallback="that of log posts: with the upload port in place of the port of the service if it names that one, "
-        "else as it is",
+        "The URL at which game servers reach the upload port. Not needed behind a proxy that forwards "
+        "`/ingest/demos` to it ([proxies.md](proxies.md#uploads-of-demos)). A region can have a URL of its own, as "
+        "`upload_url`.",
+        fallback="the URL of log posts; if it has the port of the service, with the upload port instead",
     )
     demo_storage: str | None = setting(
         rules.storage_url(),
         "Where demos are stored: a folder of this machine, which only one process may use, or a bucket of an S3 "
         "service, such as `s3://bucket/folder?endpoint=https://s3.example&region=eu-1`. S3 needs the extra "
-        "`matchpod[s3]`; its keys are read as by the tools of AWS, such as from `AWS_ACCESS_KEY_ID`.",
+        "`matchpod[s3]`; credentials are read as by the AWS tools, such as from `AWS_ACCESS_KEY_ID`.",
         fallback="the folder demos in the data folder",
     )
     public_url: str | None = setting(
         rules.web_url(),
-        "The URL at which browsers reach the console, and game servers the service unless `MATCHPOD_LOG_URL` says "
-        "otherwise. Set it if game servers run on other machines.",
+        "The URL at which browsers reach the console, and game servers the service, unless `MATCHPOD_LOG_URL` is set. "
+        "Set it if game servers run on other machines.",
         fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
     )
     log_url: str | None = setting(
         rules.web_url(),
-        "The URL at which game servers reach the service, to post their logs and fetch their match file, such as that "
-        "of a Service in Kubernetes while browsers use an Ingress. A region can have its own, as `log_url`.",
+        "The URL at which game servers reach the service, to post their logs and fetch their match file. In "
+        "Kubernetes, this may be the URL of a Service while browsers use an Ingress. A region can have a URL of its "
+        "own, as `log_url`.",
         fallback="`MATCHPOD_PUBLIC_URL`",
     )
     database_url: Secret | None = setting(
         rules.postgres_url(),
         "A PostgreSQL database, which several processes may share. An SQLite file is used by one process only. "
-        "PostgreSQL needs the extra `matchpod[postgres]`. Of several hosts (`db1:5432,db2:5432`), the first one that "
-        "can be written to is used ([failover.md](failover.md)).",
+        "PostgreSQL needs the extra `matchpod[postgres]`. Of several hosts (`db1:5432,db2:5432`), the first writable "
+        "host is used ([failover.md](failover.md)).",
         fallback="the SQLite file matchpod.sqlite3 in the data folder",
         is_secret=True,
     )
     secret_key: Secret | None = setting(
         rules.keys(),
-        "The key that encrypts stored secrets. Processes that share a database need the same key. Of several, "
+        "The key that encrypts stored secrets. Processes that share a database need the same key. Of several keys, "
         "the first encrypts and all decrypt, so that the key can be replaced while the service runs "
         "([secrets.md](secrets.md)).",
         fallback="the key file secret.key in the data folder, created on first use",
@@ -154,9 +155,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     first_key_file: Path | None = setting(
         rules.path(),
-        "A file with the API key that the first start creates, for installations that are set up by a program: "
-        "`mk_live_` and 43 random letters, digits, `-` and `_`. It has no effect once there is an organization.",
-        fallback="none: the first start makes a key, and shows it",
+        "A file with the API key that the first start creates, for installations that are set up by a program. The key "
+        "is `mk_live_` and 43 random letters, digits, `-` and `_`. It has no effect once there is an organization.",
+        fallback="none; the first start generates a key, and shows it",
     )
     log_format: str = setting(
         rules.one_of("human", "json"),
@@ -170,8 +171,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     access_log: str = setting(
         rules.one_of("off", "on", "all"),
-        "Whether each request has a line in the log, of level `info`: with `on` all but those of game servers, with "
-        "`all` theirs too, which makes each log post slower. Not those on `MATCHPOD_OPS_PORT`.",
+        "Whether requests have a line in the log, of level `info`. With `on`, requests of game servers are left out. "
+        "`all` includes them, which makes each log post slower. Requests on `MATCHPOD_OPS_PORT` are never logged.",
         default="off",
     )
     console: bool = setting(
@@ -181,17 +182,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     drive: bool = setting(
         rules.flag("on", "off"),
-        "With `off` the service serves reads only: it drives no matches, sends no callbacks, deletes nothing, "
-        "and answers creations, cancellations and posts of game servers with status 503. For a copy of a database "
-        "whose original is in use.",
+        "With `off`, the service is read-only: it drives no matches, sends no callbacks, deletes nothing, and answers "
+        "creations, cancellations and posts of game servers with status 503. Use it for a copy of a database whose "
+        "original is in use.",
         default="on",
     )
     trusted_proxies: tuple[str, ...] = setting(
         rules.networks(),
-        "Addresses and networks of proxies in front of the service, such as `10.0.0.0/8`. For their connections, "
-        "`X-Forwarded-For` or `Forwarded` says who the client is, which the limits per address, failed log-ins and the "
-        "audit log then see; other connections cannot choose their address ([proxies.md](proxies.md)). "
-        "`off` trusts none.",
+        "Addresses and networks of proxies in front of the service, such as `10.0.0.0/8`. For their connections, the "
+        "client address is read from `X-Forwarded-For` or `Forwarded`, for the limits per address, failed log-ins and "
+        "the audit log. The headers of other connections are ignored ([proxies.md](proxies.md)). "
+        "`off` trusts no proxy.",
         default="127.0.0.0/8, ::1",
     )
     callback_private: bool | None = setting(
@@ -206,7 +207,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         rules.proxy_url(),
         "The HTTP proxy through which callbacks reach public addresses, by CONNECT; private addresses, where they are "
         "allowed, are reached directly ([proxies.md](proxies.md#callbacks-through-a-proxy)).",
-        fallback="none: callbacks are sent directly",
+        fallback="none; callbacks are sent directly",
         is_secret=True,
     )
     pending_s: int = setting(
@@ -217,19 +218,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     silence_s: int = setting(
         rules.whole_number(10, 3_600),
         "Seconds after which the server of a running match is lost if its console does not answer and its log "
-        "posts nothing; three times as many if several servers of a host or region fell silent together.",
+        "is silent. The time is three times as long if several servers of a host or region fell silent together.",
         default=30,
     )
     stop_grace_s: int | None = setting(
         rules.whole_number(0, 60),
         "Seconds that a stopping service still answers requests while `/readyz` fails, so that a load balancer "
-        "stops sending them. Its matches are handed over before.",
+        "stops sending requests. Its matches are handed over before that.",
         fallback="5 with PostgreSQL, else 0",
     )
     stall_exit_s: int = setting(
         rules.whole_number(0, 3600),
-        "Seconds without any progress after which the service logs where it hangs and ends itself, to be "
-        "started again; 0: never.",
+        "Seconds without any progress after which the service logs where it hangs and exits, so that it is "
+        "restarted; 0 for never.",
         default=60,
     )
     raw_log_days: int = setting(
@@ -245,66 +246,66 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     demo_days: int = setting(rules.whole_number(1, 3650), "Days that demos are kept after their upload.", default=30)
     max_demo_mb: int | None = setting(
         rules.whole_number(1, 5_000, off="off"),
-        "Largest demo, in megabytes; a larger demo is not kept. Demos of an hour have up to 400 MB.",
+        "Maximum size of a demo in megabytes; a larger demo is not kept. A demo of an hour has up to 400 MB.",
         default=1_000,
     )
     max_demos_gb: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Gigabytes of demos per organization; further demos are not kept. Counted in the database.",
+        "Maximum gigabytes of demos per organization; further demos are not kept. Counted in the database.",
         default=100,
     )
     max_match_log_mb: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Megabytes of log and plugin reports that the server of a match may store; with more the match fails "
-        "with `log_quota_exceeded`. A real match has a few megabytes. What a server sent that was replaced does not "
-        "count; there are at most two of them.",
+        "Maximum megabytes of logs and plugin reports that the server of a match may store; above it, the match "
+        "fails with `log_quota_exceeded`. A real match has a few megabytes. Data of replaced servers, of which a match "
+        "has at most two, does not count.",
         default=256,
     )
     rate_limit: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Requests per minute that one API key may make before it gets status 429. Each process counts separately.",
+        "Maximum requests per API key and minute; further requests get status 429. Each process counts separately.",
         default="off",
     )
     max_failed_logins: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
+        "Maximum failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
         "console; further ones get status 429. Valid keys always work. Behind a proxy that is not in "
-        "`MATCHPOD_TRUSTED_PROXIES` all requests come from its address.",
+        "`MATCHPOD_TRUSTED_PROXIES`, all requests come from the address of the proxy.",
         default=60,
     )
     max_live_matches: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Matches per organization that have not ended; further matches get status 429. Counted in the database.",
+        "Maximum matches per organization that have not ended; further ones get status 429. Counted in the database.",
         default=1_000,
     )
     max_matches_per_process: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Matches that this process drives at a time. With PostgreSQL another replica that has room drives "
-        "further ones; if none has, they wait, including those of a replica that died. So the limit of all replicas "
-        "but one must be enough for all matches.",
+        "Maximum matches that this process drives at a time. With PostgreSQL, other replicas drive further matches. If "
+        "all replicas are at their limit, further matches wait, including the matches of a replica that died. So the "
+        "limits of all replicas but one must be enough for all matches.",
         default="off",
     )
     max_creations_per_minute: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Matches that one organization may create per minute before it gets status 429. "
+        "Maximum matches that an organization may create per minute; further matches get status 429. "
         "Each process counts separately.",
         default=600,
     )
     max_streams: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Open event streams per organization; further streams get status 429. Each process counts separately.",
+        "Maximum open event streams per organization; further streams get status 429. Each process counts separately.",
         default=1_000,
     )
     max_webhooks: int = setting(
         rules.whole_number(0, 100),
-        "Webhooks per organization; further webhooks get status 429.",
+        "Maximum webhooks per organization; further webhooks get status 429.",
         default=10,
     )
     min_free_disk_mb: int | None = setting(
         rules.whole_number(1, 1_000_000_000, off="off"),
-        "Free disk space in MiB below which new matches get status 503, on the file system of an SQLite "
-        "database and of the records and outputs of `process` fleets. Running matches continue. Twice as much "
-        "stays free of demos where these are stored in a folder.",
+        "Free disk space in MiB below which new matches get status 503. It is measured on the file systems of an "
+        "SQLite database and of the records and outputs of `process` fleets. Running matches continue. If demos are "
+        "stored in a folder, they leave twice as much space free.",
         default=512,
     )
     max_body_bytes: int = setting(
@@ -314,16 +315,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_connections: int | None = setting(
         rules.whole_number(16, 1_000_000),
-        "Open HTTP connections. An eighth of them is reserved for game servers, `/healthz`, `/readyz` and "
-        "`/metrics`; other requests get status 503 then. Reduced if the limit on open files is too low for it.",
+        "Maximum open HTTP connections. An eighth of them is reserved for game servers, `/healthz`, `/readyz` and "
+        "`/metrics`; other requests on these get status 503. Reduced if the limit on open files is too low.",
         fallback="16384, or less if the limit on open files is low",
     )
     max_connections_per_address: int | None = setting(
         rules.whole_number(1, 1_000_000, off="off"),
-        "Open HTTP connections per client address (with IPv6, per /64 network), without those of game servers; "
+        "Maximum open HTTP connections per client address (with IPv6, per /64 network), without those of game servers; "
         "behind a trusted proxy, requests in progress. The default allows for hundreds of viewers who share an "
         "address, and for a backend that reads a stream per match. Must be `off` behind a proxy that is not in "
-        "`MATCHPOD_TRUSTED_PROXIES`: all requests come from its address. Loopback is not limited.",
+        "`MATCHPOD_TRUSTED_PROXIES`, because all requests come from its address. Loopback is not limited.",
         default=1024,
     )
     cors_origins: tuple[str, ...] = setting(
@@ -358,16 +359,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grace_s(self) -> int:
-        """Seconds that a stopping service still answers; without a shared database no other process could answer."""
+        """Seconds that a stopping service still answers; by default 0 with SQLite, as no other process could answer."""
         if self.stop_grace_s is None:
             return 0 if self.database_url is None else DEFAULT_GRACE_S
         return self.stop_grace_s
 
     @property
     def allows_private_callbacks(self) -> bool:
-        """True if callbacks may go to private addresses; by default only if no other machine can call us.
+        """True if callbacks may go to private addresses; by default only if no other machine can reach the service.
 
-        A proxy in front lets others call a service that listens on loopback: the public URL shows it, or else requests.
+        Behind a proxy, other machines can reach a service that listens on loopback. The public URL shows that there is
+        a proxy, or else its requests do.
         """
         if self.callback_private is not None:
             return self.callback_private
@@ -375,12 +377,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_behind_proxy(self) -> bool:
-        """True if the service listens on loopback, but is called by a URL of another host."""
+        """True if the service listens on loopback, but its public URL has another host."""
         return is_loopback(self.host) and not is_loopback(urlsplit(self.ingest_base()).hostname or "")
 
     @property
     def match_log_bytes(self) -> int | None:
-        """Bytes that one match may store; None if there is no limit."""
+        """Maximum number of bytes that a match may store; None for no limit."""
         return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
@@ -391,17 +393,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log_urls(self) -> Mapping[str, str]:
-        """The regions whose game servers do not reach the service at its public URL, and the URLs for them."""
+        """The log URLs by region, for regions whose game servers do not use the public URL."""
         found = {region.code: region.log_url or self.log_url for region in self.regions}
         return {code: url for code, url in found.items() if url is not None}
 
     @property
     def demo_storage_url(self) -> str:
-        """Where demos are stored."""
+        """The URL of the demo storage."""
         return self.demo_storage or (self.data_dir / DEMO_FOLDER).absolute().as_uri()
 
     def upload_base(self, bound_port: int | None = None) -> str | None:
-        """Return the URL at which game servers upload demos, unless their region has its own; None without demos."""
+        """Return the URL for demo uploads in regions without a URL of their own; None without demos."""
         if self.upload_port is None:
             return None
         bound = self.upload_port if bound_port is None else bound_port
@@ -409,7 +411,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def upload_urls(self) -> Mapping[str, str]:
-        """The regions whose game servers upload demos at another URL, and these URLs."""
+        """The upload URLs by region, for regions with a URL of their own."""
         found = {
             region.code: region.upload_url
             or (None if region.log_url is None else self._beside(region.log_url, self.upload_port or 0))
@@ -418,7 +420,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return {code: url for code, url in found.items() if url is not None}
 
     def _beside(self, url: str, upload_port: int) -> str:
-        """Return where uploads go if log posts go to this URL: it names the port of the service, or else a proxy."""
+        """Return the upload URL that belongs to a URL for log posts.
+
+        If the URL has the port of the service, that port is replaced. Otherwise it is the URL of a proxy, and is kept.
+        """
         parts = urlsplit(url)
         if parts.scheme != "http" or parts.port != self.port:
             return url
@@ -431,7 +436,7 @@ REGION = table_of(RegionSettings)
 
 
 def _reachable(host: str) -> str:
-    """Return an address to connect to: clients cannot connect to the unspecified address."""
+    """Return the host for a URL; loopback if it is the unspecified address, to which clients cannot connect."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

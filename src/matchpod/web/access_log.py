@@ -1,4 +1,4 @@
-"""Describe a request for the access log, without what is secret: tokens in its path, its query and its headers."""
+"""Describe a request for the access log, without its secrets: tokens in the path, the query string and headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.web.services import AccessLog
 
 SECRET_PARAMETER: Final = "{token}"
 LONG: Final = 20
-"""Characters of a part of an unknown path from which on it may be a mistyped address with a token."""
+"""Minimum length of a segment that is hidden if the path is unknown: it may be the token in a mistyped URL."""
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
@@ -23,7 +23,7 @@ def is_logged(log: AccessLog, endpoint: Endpoint | None) -> bool:
 
 
 def fields_of(call: Call) -> Mapping[str, object]:
-    """Return what the access log says about a request besides its route, status and duration."""
+    """Return the fields of a request's log line, except its route, status and duration."""
     client, principal, agent = call.scope.get("client"), call.principal, call.header(b"user-agent")
     return {
         "path": shown_path(call),

@@ -1,7 +1,7 @@
 """The ASGI application: route a request, authorize it, call its handler, and record metrics and a log line.
 
-It is written directly on the protocol: every request passes through here, and on one slow core, layers of middleware
-cost more than the work they wrap.
+It implements ASGI without middleware. Every request passes through here, and on one slow core, layers of middleware
+would cost more than the work they wrap.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from matchpod.web.server_reads import ServerReads
 from matchpod.web.services import AccessLog, Services
 
 UNKNOWN_ROUTE = "unknown"
-"""The metric label for requests to unknown paths: the paths themselves are chosen by the client."""
+"""The metric label for requests to unknown paths. Clients choose these paths, so they are no labels themselves."""
 
 NO_CONTENT = 204
 
 READ_ONLY = "This service serves reads only: it creates, changes and cancels no matches, and stores no logs."
 READ_ONLY_RETRY_S = 30
-"""Retry-After of that error: an operator has to act first. Game servers repeat their posts on their own."""
+"""Retry-After of the read-only error, which lasts until an operator acts. Game servers retry on their own."""
 
 _TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 
@@ -94,7 +94,7 @@ def create_web(
             METRICS_PER_S, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
-    # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
+    # Request ids are not secret. The system's random source would take a tenth of the time of a request.
     return Application(
         site,
         endpoints=(*endpoints, *more_endpoints),
@@ -137,9 +137,9 @@ class Application:
 
     @property
     def direct_routes(self) -> Sequence[DirectRoute]:
-        """What game servers post, which is answered without a task and a request id: it is most of all requests.
+        """The routes for posts of game servers, which are answered without a task and a request id.
 
-        Nothing if each has a line in the access log.
+        They are most of all requests. There are no such routes if each post has a line in the access log.
         """
         if self._access_log is AccessLog.ALL:
             return ()
@@ -151,7 +151,7 @@ class Application:
         )
 
     def _direct_route(self, path: str, store: Take) -> DirectRoute:
-        """Return the route of a path whose requests `store` takes while this process is ready."""
+        """Return the route of a path whose requests `store` handles while this process is ready."""
         services = self._site.services
 
         def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
@@ -170,9 +170,9 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """Polls of a server, which are most requests of callers; None if the application has to answer them.
+        """The route for polls of a server, which are most requests of callers.
 
-        It has no such endpoint, or each has a line in the access log.
+        None if the application has to answer them: it has no such endpoint, or each poll has a line in the access log.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):
@@ -213,7 +213,7 @@ class Application:
         route, method = _labels(call)
         cors = () if method == OPTIONS else self._cors.headers(scope, call.endpoint)
         if isinstance(response, EventStream):
-            # A stream is recorded when it starts: its duration depends on the match, not on the service.
+            # A stream is recorded when it starts, because its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id, call=call)
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
@@ -226,7 +226,7 @@ class Application:
         self._record(route, method, response.status, started=started, request_id=request_id, call=call)
 
     async def _respond(self, call: Call, request_id: str) -> Answer:
-        """Return the response, which is made in the turn of the request."""
+        """Return the response, which is built during the request's turn."""
         scope = call.scope
         try:
             response = await self._find(call)
@@ -248,7 +248,7 @@ class Application:
         return await self._handle(call.endpoint, call)
 
     async def _fail(self, call: Call, error: MatchpodError, request_id: str) -> Response:
-        """Return the response for an error: in a turn too, since wrong requests may be a flood."""
+        """Return the response for an error. It waits for a turn too, because there may be a flood of wrong requests."""
         try:
             await call.take_turn(NO_KEY if call.principal is None else queue_of(call.principal.org_id, call.method))
         except MatchpodError as rejected:
@@ -260,7 +260,7 @@ class Application:
         return page or error_response(error, request_id)
 
     def _options(self, scope: Scope) -> Response:
-        """Answer without a key: a browser sends this before the request that has the key."""
+        """Answer a preflight request, which browsers send without the key."""
         endpoint, methods = self._router.options(scope)
         allow: Header = (b"allow", ", ".join(methods).encode())
         headers = (allow, *self._cors.preflight_headers(scope, endpoint, methods))
@@ -318,13 +318,13 @@ class Application:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        if call is not None or _log.isEnabledFor(logging.DEBUG):  # log posts need no more than this
+        if call is not None or _log.isEnabledFor(logging.DEBUG):  # log posts are usually not logged
             self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
 
     def _log_request(
         self, call: Call | None, route: str, method: str, status: int | None, *, duration_s: float, request_id: str
     ) -> None:
-        """Log a request, for the access log or for debugging; `status` is None if its client disconnected before."""
+        """Log a request, for the access log or for debugging; `status` is None if the client disconnected early."""
         is_access = call is not None and is_logged(self._access_log, call.endpoint)
         level = logging.INFO if is_access else logging.DEBUG
         if _log.isEnabledFor(level):
@@ -341,7 +341,10 @@ def _labels(call: Call) -> tuple[str, str]:
 
 
 def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
-    """Create the series of the usual answers and of our errors. Durations, which take many lines, for programs only."""
+    """Create the time series of the usual responses and of our errors, so that they begin at 0.
+
+    A histogram of durations has many series, so only endpoints for programs get one in advance.
+    """
     for endpoint in endpoints:
         is_for_programs = endpoint.tag in (Tag.API, Tag.INGEST)
         errors = ("500", "503") if is_for_programs else ("500",)
@@ -355,14 +358,14 @@ def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
     if state is ReadinessState.DRAINING:
         return True
-    # While stopping, posts of game servers are still stored for the process that resumes the match; if they were
-    # rejected, the game servers would repeat them until then.
+    # While stopping, posts of game servers are still stored for the process that resumes the match. If they were
+    # rejected, the game servers would retry until that process runs.
     is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.STOPPING
     return endpoint.tag is Tag.OPERATIONS or is_storing
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a process that serves reads only answers it. Game servers belong to the process that drives them."""
+    """True if a read-only process answers it. Game servers belong to the process that drives their matches."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 
@@ -389,6 +392,6 @@ async def _send(
         *more_headers,
     ]
     if response.status in (NO_CONTENT, NOT_MODIFIED):
-        del headers[:2]  # without content there is no type, and a length would be that of the response with content
+        del headers[:2]  # without a body there is no type, and the length would mean that of the full response
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

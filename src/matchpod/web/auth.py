@@ -15,7 +15,7 @@ from matchpod.web.http.admission import address_group
 from matchpod.web.proxy_signs import proxy_sign
 
 LOOPBACK: Final = "loopback"
-"""The key under which requests of this machine are counted."""
+"""The key for counting requests from this machine, which have no address of their own."""
 
 
 async def authorize(
@@ -26,7 +26,7 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request. If the rights are missing, the call has the principal too."""
+    """Return the principal of an authorized request. The call has the principal even if its rights are missing."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     call.principal = principal
     await note_proxy(private_callbacks, call)
@@ -40,12 +40,12 @@ async def authorize(
 
 
 async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
-    """Note whether a request came through a proxy; only with a valid key, since other clients can send any header."""
+    """Note whether an authenticated request came through a proxy. Other clients can send any header."""
     if private_callbacks.is_watching and (sign := proxy_sign(call.scope["headers"])) is not None:
         await private_callbacks.proxy_seen(sign)
 
 
 def client_address(call: Call) -> str | None:
-    """Return the key that a client is counted by: its address, or its network with IPv6. Trusted proxies say which."""
+    """Return the key for counting a client's requests: its IPv4 address or IPv6 network, as proxies report it."""
     client = call.scope.get("client")
     return None if client is None else address_group(client[0]) or LOOPBACK

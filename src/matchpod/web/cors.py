@@ -1,7 +1,7 @@
-"""Decide which web pages may read a response (CORS): everyone's the regions, those of allowed origins the API.
+"""Decide which web pages may read a response (CORS): any page the regions, pages of allowed origins the whole API.
 
-A key is sent in a header that a page must set itself, never by the browser, so allowing an origin lets its pages use
-only keys that they already have.
+A page must set the header with the key itself, because the browser never adds it. So allowing an origin lets its pages
+use only keys that they already have.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from matchpod.web.http.asgi import Scope
 from matchpod.web.http.responses import Header
 
 ANY: Final = "*"
-"""The origin that stands for all."""
+"""The setting that allows all origins."""
 API_PREFIX: Final = b"/api/"
 
 _MAX_AGE_S: Final = 600
-"""How long a browser may remember what is allowed; some browsers do not allow much more."""
+"""Seconds that a browser may cache the answer to a preflight request; some browsers do not allow much more."""
 _REQUEST_HEADERS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate"
 )
@@ -34,7 +34,7 @@ class Cors:
         self._origins = frozenset(origin.encode() for origin in origins)
 
     def headers(self, scope: Scope, endpoint: Endpoint | None) -> tuple[Header, ...]:
-        """Return the headers of a response; `endpoint` is None if there is none for the method or path."""
+        """Return the headers of a response; `endpoint` is None if no endpoint has this method and path."""
         if endpoint is not None and endpoint.any_origin:
             return (_allow(ANY.encode()), _EXPOSED)
         if not self._origins or not _is_of_api(scope, endpoint):
@@ -47,7 +47,7 @@ class Cors:
     def preflight_headers(
         self, scope: Scope, endpoint: Endpoint | None, methods: Collection[str]
     ) -> tuple[Header, ...]:
-        """Return the headers of the answer to OPTIONS, by which a browser decides whether to send a request."""
+        """Return the headers of the answer to a preflight request, with which a browser asks what it may send."""
         allowed = self.headers(scope, endpoint)
         if len(allowed) < 2 or not _header(scope, b"access-control-request-method"):
             return allowed

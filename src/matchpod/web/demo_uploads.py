@@ -1,6 +1,6 @@
-"""The application of the port for uploads of demos: it answers game servers, and a probe.
+"""The ASGI application of the port for demo uploads, which answers game servers and a liveness probe.
 
-It serves nothing else, in a process of its own: what it does is moving bytes, which must not delay log posts.
+It runs in a process of its own, so that large uploads do not delay log posts.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class UploadApplication:
         if path in _PROBES and method in ("GET", "HEAD"):
             return Response(OK_BODY)
         if path != DEMOS_PATH and not path.startswith(f"{DEMOS_PATH}/"):
-            raise NotFoundError("This port only takes demos.")
+            raise NotFoundError("This port is only for demo uploads.")
         if method != "POST":
-            raise MethodNotAllowedError("Demos are sent by POST.", ("POST",))
+            raise MethodNotAllowedError("Upload demos with POST.", ("POST",))
         head = _head_of(scope)
         sender = await self._uploads.sender(head)
         if sender is None:
             raise UnauthorizedError(
-                "The token is missing or belongs to no match of which demos are taken, or the demo is of another."
+                "The token is missing, belongs to no match whose demos are recorded, or the demo is of another match."
             )
         return _response_to(await self._uploads.receive(sender, head, _parts(receive)))
 
@@ -110,9 +110,9 @@ def _response_to(ended: Ended) -> Response:
         case None:
             return Response(OK_BODY)
         case MissingReason.TOO_LARGE:
-            raise PayloadTooLargeError("The demo is larger than a demo may be.")
+            raise PayloadTooLargeError("The demo exceeds MATCHPOD_MAX_DEMO_MB.")
         case MissingReason.OVER_QUOTA:
-            raise PayloadTooLargeError("The demos of the organization take all the space that they may.")
+            raise PayloadTooLargeError("The organization's demos have used up their quota.")
         case MissingReason.CUT | MissingReason.TOO_SLOW:
             raise InvalidParamsError("The demo did not arrive completely, or not in time.")
         case _:

@@ -41,7 +41,7 @@ class Tag(StrEnum):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """Shared by all requests: the services, the API description and the documentation pages."""
+    """The objects that all requests share: the services, the API description and the documentation pages."""
 
     services: Services
     openapi: Callable[[], bytes]
@@ -62,7 +62,7 @@ class Call(msgspec.Struct, kw_only=True):
     params: tuple[str, ...] = ()
     principal: Principal | None = None
     turn: RequestTurn | None = None
-    """The turn of the request; None if it waits for none."""
+    """The turn of the request; None if the request does not wait for a turn."""
     _body: bytes | None = None
 
     async def take_turn(self, key: TurnKey) -> None:
@@ -71,7 +71,7 @@ class Call(msgspec.Struct, kw_only=True):
             await self.turn.begin(key)
 
     async def read_body(self, limit: int) -> bytes:
-        """Return the body, which is received once; PayloadTooLargeError if it exceeds the limit."""
+        """Return the body, which is cached; PayloadTooLargeError if it exceeds the limit."""
         if self._body is None:
             self._body = await read_body(self.scope, self.receive, limit)
         return self._body
@@ -83,9 +83,9 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def caller(self) -> Principal:
-        """The principal; only for endpoints that need a key."""
+        """The principal; RuntimeError if the endpoint needs no key."""
         if self.principal is None:
-            raise RuntimeError("there is no principal: this endpoint needs no key")
+            raise RuntimeError("there is no principal, because this endpoint needs no key")
         return self.principal
 
     def header(self, name: bytes) -> str | None:
@@ -97,12 +97,12 @@ class Call(msgspec.Struct, kw_only=True):
         return None
 
     def list_header(self, name: bytes) -> str | None:
-        """Return the values of all headers with this name (in lower case) as one list, or None if there is none."""
+        """Return the values of all headers with this name (in lower case), joined by commas; None without any."""
         values = [value for found, value in self.scope["headers"] if found == name]
         return b", ".join(values).decode("latin-1") if values else None
 
     def single_header(self, name: bytes) -> str | None:
-        """Return the header with this name, or None; InvalidParamsError if it is given with different values."""
+        """Return the header with this name, or None; InvalidParamsError if it is repeated with different values."""
         values = {value for found, value in self.scope["headers"] if found == name}
         if len(values) > 1:
             shown = name.decode().title()
@@ -115,10 +115,10 @@ class Frames(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True if all frames were returned and none will follow."""
+        """True if all frames were returned, and none will follow."""
 
     async def next(self, within_s: float) -> bytes | None:
-        """Return the next frames; empty if there are none after `within_s`, None at the end."""
+        """Return the next frames; empty if none arrived within `within_s`, None at the end."""
 
     def close(self) -> None:
         """End the frames; closing twice has no effect."""
@@ -128,18 +128,18 @@ class Frames(Protocol):
 
 
 StillValid = Callable[[Sequence[str]], Awaitable[Set[str]]]
-"""Returns the ids of keys, sessions or tokens that are still valid; UnavailableError if that is not known."""
+"""Returns which of these ids of keys, sessions or tokens are still valid; UnavailableError if that is unknown."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream was opened with: a key, a session or a token."""
+    """The key, session or token that a stream was opened with."""
 
     id: str
     still_valid: StillValid
 
 
 class EventStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A response that continues until its frames end, or its credential does."""
+    """A response that continues until its frames end or its credential is no longer valid."""
 
     call: Call
     frames: Frames
@@ -175,37 +175,37 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     access: AccessScope | None = None
     """The scope that the key needs; None if no key is needed."""
     roles: tuple[Role, ...] = ()
-    """The key needs one of these roles; empty if any role is allowed."""
+    """The roles of which the key needs one; empty if any role is allowed."""
     parameters: tuple[Parameter, ...] = ()
     reads_query: bool = False
-    """True if the handler checks the names of parameters that are not described here."""
+    """True if the handler checks the names of query parameters itself, because `parameters` does not list them."""
     body: str | None = None
-    """The name of the schema of a JSON body."""
+    """The schema name of a JSON request body."""
     raw_body: str | None = None
-    """The media type of a body that is stored without being parsed."""
+    """The media type of a request body that is stored without being parsed."""
     status: int = 200
     returns: object = None
     """The type that is encoded as JSON; None if the response is not JSON, or is stored JSON."""
     stored: str | None = None
-    """The name of the schema of a response that is JSON as stored."""
+    """The schema name of a response that is stored JSON."""
     content_type: str = JSON
     events: str = "TimelineItem"
-    """The name of the schema of a stream's events."""
+    """The schema name of a stream's events."""
     is_queued: bool = True
-    """False if a request is answered at once, without waiting for a turn."""
+    """False if requests are answered at once, without waiting for a turn."""
     is_read: bool = False
-    """True for a POST that a process that serves reads only answers too."""
+    """True for a POST that only reads, so that a read-only process answers it too."""
     has_etag: bool = False
-    """True if the response has an ETag once what it describes has ended, and may be 304."""
+    """True if the response, once its match, map or series has ended, has an ETag and may be 304."""
     is_file: bool = False
-    """True if a part of the response may be requested, and if it may be a redirect to the file."""
+    """True if the response is a file, of which clients may request a part, or to which they may be redirected."""
     any_origin: bool = False
     """True if pages of every origin may read the response, regardless of the settings."""
     alias_of: str | None = None
-    """The name of the endpoint at whose second path this is; documented as deprecated."""
+    """The name of the endpoint that this path is an alias of; documented as deprecated."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
-    """Errors that do not follow from the other fields; `all_errors` has all of them."""
+    """Errors that do not follow from the other fields; `all_errors` is the full list."""
     text: str = ""
 
     @property

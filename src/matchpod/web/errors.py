@@ -1,4 +1,4 @@
-"""Errors of the web layer and their responses: one body shape for all, with the headers of each status."""
+"""Define the errors of the web layer, and format errors as responses, with the headers of their status."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from matchpod.web.http import errors as http_errors
 from matchpod.web.http.responses import Header, Response
 
 ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
-"""The errors of every endpoint that can be unavailable: any endpoint rejects unknown parameters."""
+"""The errors of every endpoint that can be unavailable. Any endpoint rejects unknown parameters."""
 
 WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
 """The errors of every endpoint that needs a key."""
 
 NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
-"""An error may say what exists in an organization, and is no longer true at the next request."""
+"""Errors must not be cached: they may reveal what exists in an organization, and may not be true for long."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class FaultDetail(msgspec.Struct, frozen=True):
-    """One validation error: the path of the field, and a message that says what is expected."""
+    """A validation error, with the path of the field and a message about the expected value."""
 
     path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
     message: Annotated[str, Meta(description="The rule that the field breaks.")]
@@ -53,13 +53,13 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     details: Annotated[
         tuple[FaultDetail, ...] | msgspec.UnsetType,
         Meta(
-            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path that says how "
-            "many more there are; left out if there are none to list."
+            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path with the number "
+            "of further faults; left out without faults."
         ),
     ] = msgspec.UNSET
     retry_after: Annotated[
         int | msgspec.UnsetType,
-        Meta(description="In how many seconds the same may succeed, if that is known; as the header `Retry-After`."),
+        Meta(description="Seconds until a retry may succeed, if that is known; also in the header `Retry-After`."),
     ] = msgspec.UNSET
     request_id: Annotated[
         str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
@@ -67,15 +67,15 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GoneError(MatchpodError, code=ErrorCode.GONE, status=410):
-    """The match has ended or does not exist: stop sending."""
+    """The match has ended or does not exist. Stop sending."""
 
 
 class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_TYPE, status=415):
-    """The body has a `Content-Encoding`, such as gzip."""
+    """The request body has a `Content-Encoding`, such as gzip."""
 
 
 class RangeNotSatisfiableError(MatchpodError, code=ErrorCode.RANGE_NOT_SATISFIABLE, status=416):
-    """The `Range` begins after the end of the file; `Content-Range` says its size."""
+    """The `Range` begins after the end of the file; `Content-Range` has the size of the file."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"The Range begins after the end of the file, which has {size} bytes.")
@@ -87,7 +87,7 @@ class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, stat
 
 
 class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED, status=501):
-    """The body has a `Transfer-Encoding` other than `chunked`."""
+    """The request body has a `Transfer-Encoding` other than `chunked`."""
 
 
 class NotReadyError(UnavailableError):
@@ -125,7 +125,7 @@ def _details(error: MatchpodError) -> tuple[FaultDetail, ...]:
 
 
 def connection_error_response(error: http_errors.HttpError) -> Response:
-    """Return the response to a request that its connection answers, with an id of its own."""
+    """Return the response to a request that is rejected before it reaches the application, with a new request id."""
     request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
     response = error_response(_connection_error(error), request_id)
     return msgspec.structs.replace(response, headers=((b"x-request-id", request_id.encode()), *response.headers))
@@ -146,7 +146,7 @@ def _connection_error(error: http_errors.HttpError) -> MatchpodError:
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers that belong to an error: how to authenticate, what is supported, when to retry."""
+    """Return the headers of an error response: how to authenticate, what is supported, or when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):

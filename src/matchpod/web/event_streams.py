@@ -1,6 +1,6 @@
 """Push timelines, and the events of all matches of an organization, to callers as server-sent events.
 
-Errors are reported before the first byte. A client that lost its connection reconnects with the id of the last event
+Errors are reported before the stream begins. A client that lost its connection reconnects with the id of the last event
 it received. A client that reads too slowly is disconnected, and gets the rest when it reconnects. If the match is over
 and the client has every item, the response is 204, which makes clients stop reconnecting.
 """
@@ -30,21 +30,23 @@ HEADERS: Final[tuple[Header, ...]] = (
 )
 """X-Accel-Buffering keeps nginx from buffering the response."""
 OPENING: Final = b"retry: 2000\n\n"
-"""Sent at once, so that a client sees the stream open; asks it to wait 2 s before it reconnects."""
+"""Sent at once, so that clients know that the stream is open. Tells them to wait 2 s before they reconnect."""
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
-"""Idle time until a heartbeat is sent. Proxies close connections idle for 30 s; sending detects a vanished client."""
+"""Seconds without an event until a heartbeat is sent. Proxies close connections that are idle for 30 s, and a failed
+heartbeat shows that the client has vanished."""
 CHECK_S: Final = 2.0
-"""Pause between two checks of the credentials of open streams. A stream may begin with a key that was revoked up to
-`access.CACHE_MS` ago, and both times together are the time within which a revoked key reads nothing any longer."""
+"""Seconds between two checks of the credentials of open streams. A stream may begin with a key that was revoked up to
+`access.CACHE_MS` ago, so a revoked key can read for at most the sum of both times."""
 
 QUERY: Final = "lastEventId"
 HEADER: Final = "Last-Event-ID"
 MAX_PARTS: Final = 5
-"""Maximum parts of an event id in a server's stream: one per map, and a series has at most five."""
+"""Maximum number of parts of an event id in a server's stream. There is one per map, and a series has at most five."""
 
 NUMBER: Final = "[0-9]{1,16}"
-"""A pattern for one part: at most as many digits as the largest `afterSeq`. It may exceed the map's last number."""
+"""The pattern of one part of an event id, with at most as many digits as the largest `afterSeq`. The number may exceed
+the last `seq` of the map."""
 
 _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
@@ -57,9 +59,9 @@ class StreamPace(msgspec.Struct, frozen=True, kw_only=True):
 
     heartbeat_s: float = HEARTBEAT_S
     send_s: float = 10.0
-    """Time for a client to read; after a timeout it is disconnected, and gets the rest when it reconnects."""
+    """Timeout for sending to a client. The client is then disconnected, and gets the rest when it reconnects."""
     closing_send_s: float = 0.2
-    """Time for a client to read while the service stops."""
+    """Timeout for sending to a client while the service stops."""
     check_s: float = CHECK_S
 
 
@@ -117,9 +119,9 @@ def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventSt
 def _read_positions(
     call: Call, fields: QueryFields, fault_of: Callable[[str], Fault | None]
 ) -> Mapping[str, Sequence[int]]:
-    """Read the positions given in the header and in the query, by name; faults in either are reported.
+    """Read the positions given in the header and in the query string, by name; report faults in either.
 
-    The header comes first and wins: clients send it automatically when they reconnect to the same URL.
+    The header comes first and wins, because clients send it automatically when they reconnect to the same URL.
     """
     query = fields.text(QUERY, fault_of)
     header = call.header(HEADER.lower().encode())
@@ -161,7 +163,7 @@ class _Sender:
         return await self.message({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     def shorten_timeout(self) -> None:
-        """Wait only briefly from now on, as the stream is being closed."""
+        """Shorten the timeout, including one that is running, because the stream is being closed."""
         self._timeout_s = self._closing_s
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._closing_s)
@@ -169,7 +171,7 @@ class _Sender:
     async def message(self, message: Message) -> bool:
         """Send a message; False after a timeout."""
         if self._connection is not None and self._connection.has_room:
-            await self._send(message)  # without a timer, which costs half as much as sending
+            await self._send(message)  # without a timer, because a timer costs half as much as sending
             return True
         try:
             async with asyncio.timeout(self._timeout_s) as self._timeout:
@@ -196,7 +198,7 @@ async def send_stream(
             reason = await _send_frames(stream, sender, start, watcher, heartbeat_s=pace.heartbeat_s)
             if reason not in (StreamEnd.SLOW, StreamEnd.GONE):
                 reason = reason if await sender.body(b"", is_last=True) else StreamEnd.SLOW
-        except Exception:  # noqa: BLE001 - the status is already sent, so only an aborted body can signal the error
+        except Exception:  # noqa: BLE001 - the status is already sent, so only an abort can signal the error
             _log.exception("stream failed", extra={"request_id": request_id})
             reason = StreamEnd.FAILED
         if reason in (StreamEnd.SLOW, StreamEnd.FAILED) and connection is not None:

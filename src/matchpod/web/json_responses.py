@@ -1,7 +1,7 @@
 """Build JSON responses for callers; finished maps, series and results have an ETag, so that they are not sent again.
 
-The ETag is a digest of the body, so it changes if the numbers are recomputed. It is weak, because a compressed response
-has the same one. Only what has ended has an ETag: live data changes with every request.
+The ETag is a digest of the body, so it changes if the statistics are recomputed. It is weak, because a compressed
+response has the same ETag. Live data has no ETag, because it changes with every request.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header, Response
 
 NO_STORE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"),)
-"""Responses contain passwords and live scores, so no proxy may cache them."""
+"""For responses with passwords or live scores, which no cache may store."""
 NO_CACHE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-cache"),)
-"""Responses that need no key: caches ask each time, because they say how things are now."""
+"""For responses that need no key. Caches must revalidate them each time, because they describe the current state."""
 NOT_MODIFIED: Final = 304
 REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _MAX_HEADER: Final = 4096
-"""Characters of `If-None-Match` that are read: dozens of ETags."""
+"""Maximum number of characters of `If-None-Match` that are read; enough for dozens of ETags."""
 _DIGEST_BYTES: Final = 16
 _TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 _VARY: Final[Header] = (b"vary", b"accept-encoding")
-"""As in the response that the caller has, which was compressed or not."""
+"""The header of a 304, the same as of the full response, which may have been compressed."""
 _REVALIDATE: Final[Header] = (b"cache-control", b"private, no-cache")
-"""The caller may keep the response, but has to ask whether it is still current; shared caches may not keep it."""
+"""The caller may cache the response, but has to revalidate it; shared caches may not store it."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -40,7 +40,7 @@ def private_json(view: object, status: int = 200, *, is_replayed: bool = False) 
 
 
 def final_json(call: Call, view: object, *, has_ended: bool) -> Response:
-    """Return the view as JSON; if it has ended, with an ETag, or with 304 if the caller has it."""
+    """Return the view as JSON. If it has ended, the response has an ETag, or is 304 if the caller has it already."""
     if not has_ended:
         return private_json(view)
     body = _encoder.encode(view)

@@ -9,11 +9,11 @@ from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Endpoint
 
 MAX_QUERY_BYTES = 12 * 1024
-"""Size limit of a query string: what all parameters of an endpoint need at their longest, percent-encoded."""
+"""Size limit of a query string: enough for all parameters of an endpoint at their maximum length, percent-encoded."""
 
 
 def query_of(call: Call) -> list[tuple[str, str]]:
-    """Return names and values in their order; a name without a value has an empty one."""
+    """Return names and values in their order; a name without a value gets an empty value."""
     query: bytes = call.scope.get("query_string", b"")
     if not query:
         return []
@@ -24,9 +24,9 @@ def query_of(call: Call) -> list[tuple[str, str]]:
 
 
 def check_names(endpoint: Endpoint, call: Call) -> None:
-    """Raise InvalidParamsError if the query has parameters, and the endpoint has none.
+    """Raise InvalidParamsError if the query has parameters although the endpoint has none.
 
-    An endpoint that has some reports unknown ones itself, with all other faults of the query.
+    An endpoint with query parameters reports unknown ones itself, with all other faults of the query.
     """
     if endpoint.reads_query or any(parameter.place == "query" for parameter in endpoint.parameters):
         return
@@ -34,5 +34,5 @@ def check_names(endpoint: Endpoint, call: Call) -> None:
 
 
 def _text(encoded: bytes) -> str:
-    # Invalid UTF-8 becomes lone surrogates: they fail every validation rule, so the error names the parameter.
+    # Invalid UTF-8 becomes lone surrogates. Every validation rule rejects these, so the error names the parameter.
     return unquote_to_bytes(encoded.replace(b"+", b" ")).decode(errors="surrogateescape")

@@ -12,10 +12,10 @@ from matchpod.web.http.asgi import Receive, Scope
 from matchpod.web.http.request_head import CONTENT_ENCODING, is_encoded
 
 BODY_TIMEOUT_S: Final = 30.0
-"""Time for a body to arrive: enough for the largest body over a slow connection."""
+"""Timeout for receiving a body; enough for the largest body over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
-"""Digits of a length that are parsed: a longer number exceeds every limit already."""
+"""Maximum number of digits of a length that are parsed; a longer number exceeds every limit anyway."""
 
 
 class ClientDisconnectedError(Exception):
@@ -25,7 +25,7 @@ class ClientDisconnectedError(Exception):
 async def read_body(scope: Scope, receive: Receive, limit: int, *, within_s: float = BODY_TIMEOUT_S) -> bytes:
     """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit.
 
-    UnsupportedMediaTypeError if it is encoded, such as with gzip.
+    UnsupportedMediaTypeError if the body has a content encoding, such as gzip.
     """
     _check_encoding(scope)
     if _content_length(scope) > limit:

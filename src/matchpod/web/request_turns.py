@@ -1,7 +1,7 @@
-"""Let requests wait for their turn: one queue per organization, and one for all requests without a key.
+"""Let requests wait for their turn, in a queue per organization and another queue for requests without a key.
 
-A turn begins once it is known whose request it is and its body has arrived, and ends before the response is sent: no
-slow client holds one. Log posts, probes and usual polls of a server have none.
+A turn begins after the sender of the request was identified and the body has arrived, and ends before the response is
+sent, so slow clients hold no turn. Log posts, probes and usual polls of a server do not wait for a turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matchpod.web.request_bodies import ClientDisconnectedError
 NO_KEY: Final = fair_turns.TurnKey("no key")
 """The queue of all requests without a key."""
 OPERATORS: Final = "operators"
-"""The owner of the requests of operators in the console, who belong to no organization."""
+"""The owner of requests of operators in the console, who belong to no organization."""
 RETRY_AFTER_S: Final = 1
 
 
@@ -44,7 +44,7 @@ class RequestTurn:
     async def begin(self, key: fair_turns.TurnKey) -> None:
         """Wait until the turn begins, unless it has begun before or is over.
 
-        RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client has gone.
+        RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client disconnected.
         """
         if self._is_held or self._is_over:
             return
@@ -60,7 +60,7 @@ class RequestTurn:
             self._turns.end(self._key)
 
     async def parts(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Return the parts of a response; each is made in a turn of its own, like that of the request before."""
+        """Return the parts of a response; each is built in a turn of its own, with the key of the request's turn."""
         key = self._key or NO_KEY
         while (part := await self._turns.run(key, partial(anext, parts, None))) is not None:
             yield part
@@ -75,7 +75,7 @@ class RequestTurn:
             if key.owner in (NO_KEY.owner, OPERATORS):
                 text = "Too many requests without a key wait for an answer. Retry later."
                 raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
-            text = f"This organization has {self._turns.limits.waiting:,} requests waiting, its limit. Retry later."
+            text = f"This organization has {self._turns.limits.waiting:,} waiting requests, the maximum. Retry later."
             raise RateLimitError(text, retry_after_s=RETRY_AFTER_S) from exc
         except fair_turns.WaitedTooLongError as exc:
             self._is_over = True

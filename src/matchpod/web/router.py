@@ -1,7 +1,7 @@
 """Route a request to its endpoint.
 
-Paths are split at slashes before they are decoded, so a parameter may contain one. The router walks down a tree of
-segments, so its cost does not depend on the number of endpoints.
+Paths are split at slashes before they are decoded, so a parameter may contain an encoded slash. The router walks down a
+tree of segments, so its cost does not depend on the number of endpoints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OPTIONS = "OPTIONS"
 """The method that asks which methods a path supports."""
 
 MAX_PATH_BYTES = 4096
-"""Size limit of a path: enough for an external id of 255 characters, four bytes each and percent-encoded."""
+"""Size limit of a path; enough for an external id of 255 characters of four bytes each, percent-encoded."""
 
 
 class _Node:
@@ -57,9 +57,9 @@ class Router:
             raise _not_found() from exc
 
     def options(self, scope: Scope) -> tuple[Endpoint | None, tuple[str, ...]]:
-        """Return an endpoint at the path and the methods that the path supports; NotFoundError if there is none.
+        """Return an endpoint at the path, and the methods that the path supports; NotFoundError for an unknown path.
 
-        The path `*` stands for the whole service, which supports all methods of all paths and is no endpoint.
+        The path `*` stands for the whole service: it supports all methods, and has no endpoint.
         """
         raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
         if raw_path == b"*":

@@ -1,7 +1,7 @@
 """All endpoints, with their permissions, parameters, responses and errors.
 
-The router and the description of the API are both built from this list; the endpoints for the history are in
-`history_routes`, those for callbacks in `callback_routes`, for webhooks in `webhook_routes`, for actions on matches in
+The router and the description of the API are both built from this list. The endpoints for the history are in
+`history_routes`, for callbacks in `callback_routes`, for webhooks in `webhook_routes`, and for actions on matches in
 `action_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module of its subject.
 """
 
@@ -49,7 +49,7 @@ METRICS: Final = _operation(
     path="/metrics",
     name="getMetrics",
     summary="Metrics for Prometheus",
-    text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
+    text="The metrics are at most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
     content_type=CONTENT_TYPE,
     errors=(errors.MatchpodError, errors.InvalidParamsError, errors.RateLimitError),
     handler=ops.metrics,
@@ -107,7 +107,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/servers",
         name="listServers",
         summary="List servers",
-        text="Newest first. A server has one match; `phase` and `reason` say where it stands, and why it ended.",
+        text="Newest first. A server has one match; `phase` says where the match stands, and `reason` why it ended.",
         parameters=parameters.SERVERS_LIST,
         returns=ServersPage,
         links=("getListedServer",),
@@ -139,8 +139,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/servers/{id}/log",
         name="getLog",
         summary="Get the log of a game server",
-        text="All lines that the server has posted until now, as they were received, without passwords. Empty before "
-        "the first line, and when its retention is over.",
+        text="All lines that the server has posted so far, as they were received, without passwords. Empty before "
+        "the first line, and when the retention period of logs is over.",
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         content_type=matches.LOG_TYPE,
@@ -160,9 +160,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=RULING_PATH,
         name="ruleMatch",
         summary="Rule on a match that has ended",
-        text="Says who wins, or that the match is void, if that is not what was played: after a no-show, or if the "
-        f"wrong team won. Allowed for {RULING_DAYS} days after the end; a new ruling replaces the one before. The "
-        "outcome does not change, and no callback is sent: the ruling is shown beside the result as `ruling`, and is "
+        text="Declares a winner, or the match void, where the result should not stand: after a no-show, or if the "
+        f"wrong team won. Allowed for {RULING_DAYS} days after the end; a new ruling replaces the previous one. The "
+        "outcome does not change, and no callback is sent. The ruling is shown beside the result as `ruling`, and is "
         "in the stream of the organization.",
         parameters=(parameters.SERVER_ID, parameters.RULING_KEY),
         body="RuleMatch",
@@ -179,7 +179,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=RULING_PATH,
         name="withdrawRuling",
         summary="Withdraw the ruling on a match",
-        text="Then there is no ruling; one that it had replaced does not count again. 404 if there is none.",
+        text="Afterwards the match has no ruling; an earlier, replaced ruling is not restored. 404 if there is none.",
         parameters=(parameters.SERVER_ID,),
         returns=use_cases.Accepted,
         errors=(errors.RulingTooLateError,),
@@ -201,9 +201,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=CHECK_PATH,
         name="checkRegion",
         summary="Check the game servers of a region",
-        text="Logs in to each free server, asks about its setup, and waits for a post of its log. Returns the check "
-        "that is under way if there is one; 429 less than 10 s after the last one. Only if the installation has one "
-        "organization: with several, its operators check regions.",
+        text="Logs in to each free server, queries its setup, and waits for a log post. If a check is in progress, it "
+        "is returned. 429 less than 10 s after the previous check. Only available if the installation has one "
+        "organization; with several, its operators check regions.",
         roles=(Role.OWNER,),
         parameters=(parameters.REGION, parameters.ALLOCATE),
         status=202,
@@ -214,7 +214,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=CHECK_PATH,
         name="getRegionCheck",
         summary="Get the newest check of a region",
-        text="Servers appear while they are checked. 404 if the region was never checked.",
+        text="Servers are added as they are checked. 404 if the region was never checked.",
         roles=(Role.OWNER,),
         parameters=(parameters.REGION,),
         returns=RegionCheckView,
@@ -227,9 +227,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     api_read(
         path="/api/v1/audit",
         name="listAudit",
-        summary="List who did what",
-        text="The acts in the organization, newest first: keys and secrets that were changed, matches that were "
-        "canceled, callbacks that were sent again, log-ins to the console. Entries are kept for a year. To read on, "
+        summary="List the audit log",
+        text="The entries of the organization's audit log, newest first: changed keys and secrets, canceled matches, "
+        "callbacks that were sent again, log-ins to the console. Entries are kept for a year. For the next page, "
         "pass the `nextBefore` of the response as `before`.",
         roles=MANAGERS,
         parameters=parameters.AUDIT_LIST,

@@ -1,6 +1,6 @@
-"""Answer polls of a server at once: no task, no ASGI scope, and bytes that are ready if nothing has changed.
+"""Answer polls of a server at once, without a task and an ASGI scope, with a cached body if nothing has changed.
 
-Whatever is unusual about a request takes the way of all others, which gives the same response.
+An unusual request is answered by the application, with the same response.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchpod.web.proxy_signs import proxy_sign
 from matchpod.web.services import Services
 
 _UNUSUAL: Final = frozenset("/?#%")
-"""Characters of a path with more than an id."""
+"""Characters that show that the rest of a path is more than an id."""
 _TYPE_AND_LENGTH: Final = f"\r\ncontent-type: {JSON}\r\ncontent-length: %d\r\nx-request-id: %b\r\n".encode()
 _SMALL: Final = format_headers(NO_STORE) + b"\r\n"
 _PLAIN: Final = format_headers((*NO_STORE, VARY)) + b"\r\n"
@@ -43,7 +43,7 @@ class ServerReads:
         record: Callable[[float, str], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`record` gets the start of each request and its id."""
+        """`record` is called with the start time and the id of each request."""
         self._services = services
         self._endpoint = endpoint
         self._limiter = limiter
@@ -53,14 +53,14 @@ class ServerReads:
         self._monotonic = monotonic
 
     def read(self, server_id: str, headers: Sequence[Header]) -> tuple[bytes, ...] | None:
-        """Return the parts of the response after its date; None if the application has to answer."""
+        """Return the parts of the response that follow its `date` header; None if the application has to answer."""
         started = self._monotonic()
         services = self._services
         if services.readiness.state is not ReadinessState.READY or not _UNUSUAL.isdisjoint(server_id):
             return None
         principal = self._principal(headers)
         if principal is not None and services.private_callbacks.is_watching and proxy_sign(headers) is not None:
-            return None  # the application notes it
+            return None  # the application records the sign of a proxy
         encoded = None if principal is None else services.matches.get_at_once(principal, server_id)
         if principal is None or encoded is None or len(encoded.body) > MAX_INLINE_BYTES:
             return None

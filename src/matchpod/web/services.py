@@ -27,7 +27,7 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.service.webhooks.management import Webhooks
 
 METRICS_WAIT_S: Final = 2.0
-"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+"""Maximum wait of a request for the metrics; the timeout of scrapers is usually 10 s."""
 
 
 class AccessLog(StrEnum):
@@ -35,7 +35,7 @@ class AccessLog(StrEnum):
 
     OFF = "off"
     ON = "on"
-    """All requests except those of game servers."""
+    """All requests except requests of game servers."""
     ALL = "all"
 
 
@@ -70,6 +70,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
-    """Origins whose pages may read the API; `*` stands for all."""
+    """Origins whose pages may read the API; `*` stands for all origins."""
     access_log: AccessLog = AccessLog.OFF
     version: str

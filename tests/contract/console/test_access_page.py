@@ -294,3 +294,9 @@ async def test_only_positions_in_the_log_can_be_asked_for(site: ConsoleSite) -> 
         await site.page(f"{PATH}?before={before}")
     for query in ("before=x", "before=%00", "before='", "after=x"):
         assert (await site.request("GET", f"{PATH}?{query}", who=OWNER)).status_code == 400
+
+
+async def test_people_without_a_key_see_no_table_of_keys(site: ConsoleSite) -> None:
+    for who, sees in ((OWNER, True), (MEMBER, True), (REFEREE, False), (CASTER, False), (OPERATOR, False)):
+        page = await site.request("GET", "/console/access", who=who)
+        assert ('id="keys"' in page.text) is sees, who

@@ -56,10 +56,10 @@ def test_region_is_checked_and_its_list_changed_while_the_service_runs(tmp_path:
 
             file.write_text("[[regions]]\ncode = 7\n")
             service.process.send_signal(signal.SIGHUP)
-            assert "code" in str(wait_for_log(service, "settings not read again")["error"])
+            assert "code" in str(wait_for_log(service, "settings not reloaded")["error"])
             write_list(file, (good.address, PASSWORD))
             service.process.send_signal(signal.SIGHUP)
-            assert wait_for_log(service, "list of servers read again")["removed"] == [old.address]
+            assert wait_for_log(service, "server list reloaded")["removed"] == [old.address]
 
             forget_check(folder)
             again = matchpod(folder, "regions", "check", "cup", "--json", config=str(file))

@@ -173,7 +173,7 @@ async def test_bad_file_with_the_first_key_is_refused_until_there_is_an_organiza
     assert await access.organizations() == []
     await access.create_organization("cup")
     await create_key_from_file(access, file)
-    assert caplog.messages[-1] == "file with the first API key ignored: it is not needed any longer"
+    assert caplog.messages[-1] == "file with the first API key ignored: no longer needed"
 
 
 async def test_key_in_the_file_that_was_replaced_is_not_created_again(

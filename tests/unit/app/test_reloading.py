@@ -63,7 +63,7 @@ def test_invalid_settings_keep_the_list_and_say_why(text: str, sentence: str, ca
     world.lists.read_again()
     assert world.fleet.slots == ("8.8.4.4:1",)
     (record,) = caplog.records
-    assert (record.message, sentence in vars(record)["error"]) == ("settings not read again", True)
+    assert (record.message, sentence in vars(record)["error"]) == ("settings not reloaded", True)
 
 
 def test_other_changes_are_reported_and_wait_for_the_next_start(caplog: pytest.LogCaptureFixture) -> None:

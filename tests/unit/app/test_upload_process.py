@@ -48,7 +48,7 @@ async def start(bound: socket.socket, tmp_path: Path, monkeypatch: pytest.Monkey
 async def test_process_is_tried_again(start: Start, caplog: pytest.LogCaptureFixture, command: list[str]) -> None:
     running = asyncio.create_task(start(command).run())
     async with asyncio.timeout(LIMIT_S):
-        while sum("it is started again" in record.message for record in caplog.records) < 2:
+        while sum("restarting" in record.message for record in caplog.records) < 2:
             assert not running.done()
             await asyncio.sleep(0.01)
     running.cancel()

@@ -74,7 +74,7 @@ def test_table_has_one_line_per_act(acme: CommandRunner) -> None:
 
 def test_empty_log_is_said(acme: CommandRunner) -> None:
     result = acme.invoke(app, "audit", "--org", "acme")
-    assert (result.exit_code, result.stderr) == (0, "matchpod: no acts are recorded\n")
+    assert (result.exit_code, result.stderr) == (0, "matchpod: the audit log has no such entries\n")
 
 
 def test_invalid_options_are_errors(acme: CommandRunner) -> None:

@@ -60,7 +60,7 @@ def test_service_that_hangs_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "its answer with status 200 is not ours."),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "its response with status 200 has another format."),
         (b"SSH-2.0\r\n", "does not answer: SSH-2.0"),
     ],
 )

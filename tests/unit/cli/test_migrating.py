@@ -66,7 +66,7 @@ def test_missing_migrations_are_listed_and_then_applied(older: CommandRunner) ->
 def test_original_is_recorded_as_gone_for_a_copy_only(runner: CommandRunner) -> None:
     assert runner.output(create_app("migrate"), "migrate") == UP_TO_DATE
     printed = runner.output(create_app("migrate"), "migrate", "--restored")
-    assert printed == f"{UP_TO_DATE}\nIt is not a copy: nothing was recorded."
+    assert printed == f"{UP_TO_DATE}\nIt is not a copy; nothing was recorded."
     change(runner.data_dir, "INSERT INTO installation (name, value) VALUES ('place', 'backup of yesterday')")
     printed = runner.output(create_app("migrate"), "migrate", "--restored")
     assert printed == f"{UP_TO_DATE}\nIts matches are driven from here from now on."
@@ -89,8 +89,8 @@ def test_database_that_a_newer_version_has_expanded_can_be_used(runner: CommandR
     code, text, _ = check(runner)
     assert (code, text) == (
         0,
-        "The database has version 98, of a newer Matchpod. This one knows versions up to"
-        f" {len(MIGRATIONS)}, and can use it.\n",
+        "The database has version 98, of a newer Matchpod. This Matchpod knows versions up to"
+        f" {len(MIGRATIONS)}, and can use the database.\n",
     )
     assert runner.output(create_app("migrate"), "migrate") + "\n" == text
 

@@ -63,7 +63,7 @@ def test_webhook_secret_is_printed_alone_and_stays_until_replaced(runner: Comman
 @pytest.mark.parametrize(
     ("options", "note", "is_kept"),
     [
-        (("--replace",), "signed with this new secret, and for a day with the old one too", True),
+        (("--replace",), "signed with this new secret, and for a day also with the old secret", True),
         (("--replace", "--now"), "signed with this new secret\n", False),
         (("--now",), "signed with this secret only", False),
     ],

@@ -132,7 +132,7 @@ def test_check_waits_after_the_last_one_and_says_that_no_service_runs(
     monkeypatch.setattr(region_checks, "STALE_MS", 100)
     monkeypatch.setattr(requests, "PAUSE_MS", 1_000)
     monkeypatch.setattr(regions, "CHECK_POLL_S", 0.01)
-    for notes in ([], ["matchpod: the last check was seconds ago; waiting"]):
+    for notes in ([], ["matchpod: the previous check was seconds ago; waiting"]):
         done = two_regions.invoke(app, "check", "us")
         assert (done.exit_code, done.stdout) == (3, "")
         *before, last = done.stderr.splitlines()

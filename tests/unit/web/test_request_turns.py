@@ -275,7 +275,7 @@ def test_organization_whose_queue_is_full_is_told_to_retry(site: Site) -> None:
         await guests.until_waiting(2)
         rejected = await guests.send("GET", "/api/v1/servers", site.key)
         body = check_error(rejected, 429, "RATE_LIMIT_EXCEEDED")
-        assert body["message"] == "This organization has 2 requests waiting, its limit. Retry later."
+        assert body["message"] == "This organization has 2 waiting requests, the maximum. Retry later."
         assert int(rejected.headers["retry-after"]) >= 1
         # Others have their own queue.
         assert (await guests.send("GET", "/api/v1/servers", site.other_key)).status_code == 200

@@ -250,7 +250,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* Values that fit the schema but cannot work together: one sentence each, all at once. */}}
+{{/* Reject values that fit the schema but cannot work together. All faults are reported at once. */}}
 {{- define "matchpod.check" -}}
 {{- $faults := list -}}
 {{- $isService := not .Values.fleetsOnly -}}

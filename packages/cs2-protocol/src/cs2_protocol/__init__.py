@@ -1,1 +1,1 @@
-"""What Counter-Strike 2 servers speak, without I/O: log lines, RCON, console commands and answers, MatchZy events."""
+"""The protocols of Counter-Strike 2 servers, without I/O: log lines, RCON, console answers and MatchZy events."""

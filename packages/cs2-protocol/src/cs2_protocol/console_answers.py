@@ -3,7 +3,7 @@
 CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
 after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
 text contains no such answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
-A server that was taken over may answer anything, so only as many lines and items are read as a real answer may have.
+A compromised server may answer anything, so no parser reads more lines and items than a real answer may have.
 Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
 """
 
@@ -24,25 +24,25 @@ MAX_OBJECT_STARTS = 4
 """Maximum number of lines tried as the start of a JSON object. Real answers have one."""
 
 MAX_STATUS_LINES = 4096
-"""Most lines read of `status`: some hundreds for the parts of a map, and one per player."""
+"""Maximum number of lines read of `status`. Real answers have some hundreds for spawn groups, and one per player."""
 
 MAX_ROW_CHARS = 512
-"""Most characters of a line of `status` before the name, which are fewer than 100."""
+"""Maximum number of characters before the player's name in a line of `status`. Real lines have fewer than 100."""
 
 MAX_LISTENER_LINES = 512
-"""Most lines read of the list of log addresses, which has two or three per address."""
+"""Maximum number of lines read of the list of log addresses, which has two or three per address."""
 
 MAX_CVAR_LINES = 64
-"""Most lines read of the answer to a variable's name, which is one line, unless the game prints others meanwhile."""
+"""Maximum number of lines read of a variable's value. It is one line, unless the game prints others meanwhile."""
 
 MAX_CLIENTS = 128
-"""Most players and bots read: a server has 64 slots at most."""
+"""Maximum number of players and bots read. A server has at most 64 slots."""
 
 MAX_LISTENERS = 64
-"""Most log addresses read. A server has one or two."""
+"""Maximum number of log addresses read. A server has one or two."""
 
 MAX_NAME_CHARS = 128
-"""Most characters kept of a player's name. The game has at most 128 bytes."""
+"""Maximum number of characters kept of a player's name. Names have at most 128 bytes in the game."""
 
 _JsonObject = dict[str, object]
 
@@ -96,14 +96,15 @@ class CvarValue(msgspec.Struct, frozen=True):
     value: str
 
     def equals(self, expected: str) -> bool:
-        """True if the printed value is equivalent to the expected one: `1` is printed as `true`."""
+        """True if the printed value is equivalent to the expected value, which may be `1` where `true` is printed."""
         ours, theirs = _as_number(expected), _as_number(self.value)
         if ours is None or theirs is None:
             return self.value == expected.strip()
         return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# The address must not contain a quote: a bot has none, and its name `a 'b` must not be read as an address and a name.
+# The address must not contain a quote. Otherwise a bot with the name `a 'b`, which has no address, would be read as one
+# with an address and the name `b`.
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
@@ -137,7 +138,8 @@ def parse_status(text: str) -> tuple[StatusPlayer, ...]:
 def parse_spawn_count(text: str) -> int | None:
     """Return the spawn count in the answer to `status`: `spawn    : 3`.
 
-    It is taken to differ after each map load. Real answers have 1 and 3, but none is from before and after a load.
+    It is assumed to change with each map load. Real answers have 1 and 3, but there is no pair of answers from before
+    and after the same load.
     """
     found = map(_SPAWN_COUNT.fullmatch, takewhile(_is_header, _lines(text, MAX_STATUS_LINES)))
     return next((int(line[1]) for line in found if line is not None), None)
@@ -224,7 +226,7 @@ def _find_object(text: str, key: str) -> _JsonObject | None:
         try:
             found, at = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as exc:
-            at = max(exc.pos, start.end())  # what was read is not read again, so the cost is linear
+            at = max(exc.pos, start.end())  # skip what was read, so that the cost stays linear
             continue
         except (ValueError, RecursionError):  # a number with thousands of digits, or thousands of nested lists
             break

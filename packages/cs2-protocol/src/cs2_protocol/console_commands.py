@@ -1,4 +1,4 @@
-"""Build console commands: arguments that cannot end their quotes, and the commands that need no settings of a match.
+"""Build console commands with safely quoted arguments. The commands here do not depend on the settings of a match.
 
 Every inserted value passes `quoted` or `bare`, which ensure that it is a single argument or raise ValueError. Answers
 are parsed in `console_answers`.
@@ -86,7 +86,7 @@ def log_address_command(url: str) -> str:
 
 
 def remove_log_address_command(url: str) -> str:
-    """Return the command that removes a log address; older builds do not know it and ignore it."""
+    """Return the command that removes a log address. Older builds ignore it as unknown."""
     return command("logaddress_del_http", quoted(_http_url(url)))
 
 
@@ -102,7 +102,7 @@ def report_address_commands(url: str, *, header_name: str, header_value: str) ->
 
 
 def end_match_command() -> str:
-    """Return the command that ends MatchZy's match; otherwise it refuses to load another."""
+    """Return the command that ends MatchZy's match. While a match is loaded, MatchZy rejects another."""
     return command("css_endmatch")
 
 
@@ -118,7 +118,7 @@ def report_address(url: str, header_name: str, header_value: str) -> dict[str, s
 def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
     """Return the commands that make MatchZy record a demo of each map, and POST it to this address after the map.
 
-    Its name must be ASCII, because the plugin sends it in a header: names of teams may be not.
+    The file name contains no team names, because the plugin sends it in a header, which must be ASCII.
     """
     settings = {
         "matchzy_demo_path": "MatchZy/",
@@ -132,7 +132,7 @@ def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tu
 
 
 def end_demo_uploads_command() -> str:
-    """Return the command after which demos of later matches are rejected: the plugin keeps its settings."""
+    """Return the command that replaces the upload header, which the plugin keeps, so that later demos are rejected."""
     return command("matchzy_demo_upload_header_value", quoted("none"))
 
 

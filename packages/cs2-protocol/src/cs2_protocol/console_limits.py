@@ -1,6 +1,6 @@
-"""Limit the answers to console commands, each command to several times what a real server answers.
+"""Limit the size of the answers to console commands: per command, to several times the size of real answers.
 
-A server that was taken over may answer anything. What exceeds a limit is rejected before it is collected, and no
+A compromised server may answer anything. An answer that exceeds its limit is rejected before it is collected, and no
 answer within its limit is expensive to parse.
 """
 
@@ -13,16 +13,16 @@ from cs2_protocol.console_commands import LOG_LISTENERS, PLUGIN_STATUS, REMOVE_L
 _KIB = 1024
 
 CVAR_BYTES: Final = 4 * _KIB
-"""Value of a variable: a line of less than 600 bytes, and what the game happens to print at that moment."""
+"""Limit for reading a variable: a line of less than 600 bytes, and what the game prints at the same time."""
 
 ACTION_BYTES: Final = 64 * _KIB
-"""A command that does something: the game and its plugins print a few KB while they execute it."""
+"""Limit for commands that do something. The game and its plugins print a few KB while they execute one."""
 
 LOAD_BYTES: Final = 256 * _KIB
-"""A command that loads a map, during which the game prints most. Its answer is not parsed."""
+"""Limit for commands that load a map, because the game prints most during a load. The answer is not parsed."""
 
 MAX_CALL_BYTES: Final = 512 * _KIB
-"""All answers of one call: 200 variables have less than 20 KB, and `status` has 256 KiB at most."""
+"""Limit for all answers of one call: 200 variables have less than 20 KB, and `status` has at most 256 KiB."""
 
 _LIMITS: Final = {
     STATUS: 256 * _KIB,  # 2 KB with five players; a map with many spawn groups has a line for each
@@ -35,10 +35,10 @@ _LIMITS: Final = {
         ACTION_BYTES,
     ),
 }
-"""By the name of the command. All others set a variable or do something, or read a variable if they are one word."""
+"""Limits by command name. All other commands read a variable if they are one word, else set one or do something."""
 
 
 def answer_limit(command: str) -> int:
-    """Return the most bytes that the answer to a command may have."""
+    """Return the maximum number of bytes in the answer to a command."""
     name, _, arguments = command.partition(" ")
     return _LIMITS.get(name, ACTION_BYTES if arguments else CVAR_BYTES)

@@ -1,4 +1,4 @@
-"""Define what every part of the protocol names: players, sides, teams, and how a round ends.
+"""Define the types that all parts of the protocol share: players, sides, teams and reasons of round ends.
 
 Players are identified by their 64-bit Steam id as a decimal string. Bots have ids of the form `BOT:name`.
 """

@@ -1,10 +1,10 @@
 """Extract the new lines of log POSTs, each line exactly once, even if posts are repeated, split or lost.
 
 A server numbers the bytes of a map load from 0 (in all its posts or in none) and resends a range, possibly extended,
-until it is acknowledged. Known bytes are skipped; missing bytes are reported. A line without its end is dropped:
-truncated, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order. Not
-detected are repeats without offsets (CS:GO), a late post of an earlier load that has no time stamp, and a post that
-seems to repeat or continue the current load by its offset, but is of another one.
+until it is acknowledged. Known bytes are skipped; missing bytes are reported. A line without its end is dropped, since
+a truncated `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order. Three
+cases are not detected: repeats without offsets (CS:GO), a late post of an earlier load that has no time stamp, and a
+post of another load whose offset fits the current load.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ import msgspec
 from cs2_protocol.log_clock import parse_stamp
 
 MAX_LINE_BYTES = 16 * 1024
-"""Bytes of a line that are kept, so that a cursor stays small. Real lines have less than 1 KiB. A truncated line is not
-parsed: even in four-byte characters it has at least `MAX_LINE_CHARS` of the reader."""
+"""Maximum number of bytes kept of a line, so that a cursor stays small. Real lines have less than 1 KiB. Truncated
+lines are not parsed, because even in four-byte characters they exceed the reader's `MAX_LINE_CHARS`."""
 
 OPENING_LINES = 256
-"""Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads
-began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
+"""Number of first lines that are compared to distinguish two loads. A real load opens with 207 lines within one second.
+Two real loads began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
 
 CHECKSUM_BYTES = 4
-"""Of a line of the opening: as bytes they take a tenth of the memory of integers."""
+"""Size of the checksum of an opening line. Stored as bytes, checksums take a tenth of the memory of integers."""
 
 HEAD_BYTES = 64
-"""First bytes of a load, compared if a post has no whole line: a time stamp and the start of a line."""
+"""Number of first bytes of a load that are compared if a post has no whole line: a time stamp and some text."""
 
 LATE_MS = 5 * 60_000
-"""A post sent at most this long before the last one is late; a larger difference means a clock that was set back."""
+"""Maximum time by which a late post was sent before the last post. A larger difference means that the server's clock
+was set back."""
 
 MAX_HEADER_CHARS = 128
-"""Most characters kept of a header value. Instance tokens have 16, map names with a workshop path fewer than 100."""
+"""Maximum number of characters kept of a header value. Instance tokens have 16, map names with a workshop path fewer
+than 100."""
 
 MAX_OFFSET_DIGITS = 15
-"""Most digits of a byte offset, enough for a thousand terabytes of log."""
+"""Maximum number of digits of a byte offset, enough for a thousand terabytes of log."""
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,7 @@ class Late(msgspec.Struct, frozen=True, tag=True):
 
 
 class Oversized(msgspec.Struct, frozen=True, tag=True):
-    """The number of new lines that were truncated to MAX_LINE_BYTES."""
+    """New lines were truncated to MAX_LINE_BYTES; `lines` is how many."""
 
     lines: int
 
@@ -200,7 +202,7 @@ class LogCursor(msgspec.Struct):
         return self._split(fresh, notices)
 
     def is_ahead(self, post: LogPost) -> bool:
-        """True if bytes before the post, of the same load, were not read: they are lost, or still on their way."""
+        """True if earlier bytes of the same load were not read: they are lost, or have not arrived yet."""
         begin = post.begin
         if not begin or not post.body:
             return False
@@ -211,7 +213,7 @@ class LogCursor(msgspec.Struct):
         return (begin > self.end or self._is_other_map(post.game_map)) and not self._is_late(post)
 
     def begins_load(self, post: LogPost) -> bool:
-        """True if the post is the start of another load or process than the current one."""
+        """True if the post begins a load or process other than the current one."""
         if post.begin != 0 or not post.body:
             return False
         if self._is_other_process(post):

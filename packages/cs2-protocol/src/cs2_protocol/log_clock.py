@@ -13,7 +13,8 @@ from datetime import date
 import msgspec
 
 ZONE_STEP_MS = 20 * 60_000
-"""Drift that indicates a zone change: the smallest daylight-saving step is 30 min, real clocks differed by 18 s."""
+"""Drift above which the time zone must have changed. The smallest daylight-saving step is 30 min, while the clocks of
+real servers differed by at most 18 s."""
 
 _DAY_MS = 86_400_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -28,14 +29,14 @@ class LogClock(msgspec.Struct):
     is_real_time: bool = True
     """False in a sandbox with faster game time: its first post sets the offset, and drift does not mean a time zone."""
     is_ours_in_doubt: bool = False
-    """True if our clock may have been set since the last post: the service was restarted."""
+    """True after a restart of the service, because our clock may have been set since the last post."""
     ours_set_ms: int = 0
     """How far our clock was set forward since the offset was fixed."""
 
     def anchor(self, log_ms: int, received_ms: int) -> None:
         """Set the offset at the first call; later calls change it only if the server's time zone changed.
 
-        If our clock was set instead, the offset stays: durations would be wrong by the difference.
+        If our clock was set instead, the offset stays, because a change would make durations wrong by the difference.
         `log_ms` should be the time in the post's headers: a line may have been logged long before it was sent.
         """
         drift_ms = received_ms - self.ours_set_ms - (log_ms + self.offset_ms)

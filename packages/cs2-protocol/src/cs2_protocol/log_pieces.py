@@ -1,6 +1,6 @@
 """Split a large log post into pieces, so that the work per stored entry is bounded.
 
-The pieces read the same as the post: each has the byte offset at which it begins.
+The pieces contain the same lines as the post, because each has the byte offset at which it begins.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Final
 from cs2_protocol.log_batches import MAX_OFFSET_DIGITS
 
 MAX_PIECE_BYTES: Final = 16 * 1024
-"""Most bytes of a piece. Reading it takes milliseconds, even if each line is as short and expensive as possible. A
+"""Maximum size of a piece. Reading it takes milliseconds, even if each line is as short and expensive as possible. A
 server posts a few KB at a time, and more only after an outage."""
 
 BEGIN: Final = "x-logbytes-beginoffset"
 END: Final = "x-logbytes-endoffset"
 
 _LINE_START: Final = b"\nL "
-"""A line with a time stamp follows. Other line ends may be inside a console command."""
+"""A line end and the start of a line with a time stamp. Other line ends may be inside a console command."""
 
 
 def split_post(headers: Mapping[str, str], body: bytes) -> Iterator[tuple[Mapping[str, str], bytes]]:
-    """The pieces of a post with their headers, whose names are in lower case; a small post is one piece."""
+    """Yield the pieces of a post with their headers, whose names must be in lower case; a small post is one piece."""
     if len(body) <= MAX_PIECE_BYTES:
         yield headers, body
         return
@@ -45,7 +45,7 @@ def _piece_end(body: bytes, start: int) -> int:
 
 
 def _piece_headers(headers: Mapping[str, str], start: int) -> Mapping[str, str]:
-    """The headers of a piece; its end follows from its length."""
+    """Return the headers of a piece, without the end offset, which follows from its length."""
     piece = {name: value for name, value in headers.items() if name != END}
     begin = headers.get(BEGIN, "").strip()
     if len(begin) <= MAX_OFFSET_DIGITS and begin.isascii() and begin.isdigit():

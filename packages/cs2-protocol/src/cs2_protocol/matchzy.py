@@ -16,19 +16,19 @@ from cs2_protocol.raw_fields import RawFields, read_fields
 from cs2_protocol.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
-"""Largest event that is parsed. A round_end with ten players has about 10 KB."""
+"""Maximum size of an event that is parsed. A round_end with ten players has about 10 KB."""
 
 MAX_TEAM_PLAYERS = 32
-"""Most players read per team. No mode has larger teams."""
+"""Maximum number of players read per team. No mode has larger teams."""
 
 MAX_COUNT = 10**9
-"""Highest number that is accepted: a larger one is not a count of anything in a match."""
+"""Highest number that is accepted. Nothing that is counted in a match reaches it."""
 
 MAX_TEXT_CHARS = 128
-"""Most characters kept of a text. Player and team names have at most 128 bytes in the game."""
+"""Maximum number of characters kept of a text. Player and team names have at most 128 bytes in the game."""
 
 MAX_MATCH_ID_CHARS = 64
-"""Most characters kept of a match id. MatchZy uses 64-bit numbers, other plugins the caller's string."""
+"""Maximum number of characters kept of a match id. MatchZy uses 64-bit numbers, other plugins the caller's string."""
 
 # The game's round end reasons, as the plugin passes them on; others (such as 16, game commencing) decide no round.
 _REASONS = {
@@ -114,7 +114,7 @@ class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
 
 
 class OtherReport(msgspec.Struct, frozen=True, tag="other"):
-    """An event that is not needed: the log is more precise, or it is not about the game."""
+    """An event that is not needed, because the log is more precise, or because the event is not about the game."""
 
     match_id: str
     event: str

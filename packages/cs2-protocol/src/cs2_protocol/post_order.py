@@ -1,7 +1,7 @@
 """Hold log posts that arrive too early, until the posts before them have arrived.
 
 A server sends one post at a time, but a proxy may forward posts out of order. A post whose offset is ahead of what was
-read is held for a short time; then the bytes before it are lost. Posts without offsets are never held.
+read is held for a short time; after that, the missing bytes count as lost. Posts without offsets are never held.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ import msgspec
 from cs2_protocol.log_batches import LogCursor, LogPost, NewLines
 
 HOLD_MS: Final = 1_500
-"""How long a post is held, by our clock: a proxy delays posts by a second at most. The live view lags as long."""
+"""Maximum time for which a post is held, by our clock. Proxies delay posts by at most a second. Meanwhile the live view
+lags behind."""
 
 MAX_HELD_BYTES: Final = 256 * 1024
-"""Most bytes held, as they are part of a snapshot and are read at once: what a server sends in a minute."""
+"""Maximum number of bytes held: what a server sends in a minute. They are part of a snapshot, and are read at once."""
 
 MAX_HELD_POSTS: Final = 128
-"""Most posts held: all of them are examined for each post that arrives."""
+"""Maximum number of held posts. All of them are examined for each incoming post."""
 
 
 class HeldPosts(msgspec.Struct):
-    """The posts that wait for others."""
+    """The posts that wait for the posts before them."""
 
     posts: list[LogPost] = []
 
     @property
     def since_ms(self) -> int | None:
-        """When the first of them was received; None if there are none."""
+        """When the first held post was received; None if no post is held."""
         return min((post.received_ms for post in self.posts), default=None)
 
     @property
     def until_ms(self) -> int | None:
-        """When the wait for the posts before them ends."""
+        """When the wait for the missing posts ends; None if no post is held."""
         since_ms = self.since_ms
         return None if since_ms is None else since_ms + HOLD_MS
 
     def pop(self, cursor: LogCursor, now_ms: int | None) -> LogPost | None:
-        """Remove and return the next post to read; None if all must wait. Without a time, none waits any longer."""
+        """Remove and return the next post to read; None if all must wait. Without a time, no post waits any longer."""
         found = next((post for post in self.posts if not cursor.is_ahead(post)), None)
         if found is not None and cursor.begins_load(found):
             found = min((post for post in self.posts if _is_before(post, found)), key=_order, default=found)
@@ -52,12 +53,13 @@ class HeldPosts(msgspec.Struct):
 
     def _is_wait_over(self, now_ms: int | None) -> bool:
         # A clock that was set back must not prolong the wait.
-        is_late = now_ms is None or any(abs(now_ms - one.received_ms) >= HOLD_MS for one in self.posts)
-        return is_late or len(self.posts) > MAX_HELD_POSTS or sum(len(one.body) for one in self.posts) > MAX_HELD_BYTES
+        is_late = now_ms is None or any(abs(now_ms - post.received_ms) >= HOLD_MS for post in self.posts)
+        held_bytes = sum(len(post.body) for post in self.posts)
+        return is_late or len(self.posts) > MAX_HELD_POSTS or held_bytes > MAX_HELD_BYTES
 
 
 def read_in_order(posts: Iterable[LogPost]) -> Iterator[NewLines]:
-    """Yield what is new in each post of one server; posts that arrived out of order are sorted."""
+    """Yield the new lines of each post of one server; posts that arrived out of order are sorted."""
     cursor, held = LogCursor(), HeldPosts()
     for post in posts:
         held.posts.append(post)
@@ -71,7 +73,7 @@ def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterat
 
 
 def _is_before(post: LogPost, load: LogPost) -> bool:
-    """True if a held post was sent before a load, or if that is unknown: it is read before the load or never."""
+    """True if a post was sent before this load, or if that is unknown. It is read first; later it would be dropped."""
     return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
 
 

@@ -1,7 +1,7 @@
-"""Read single fields of untrusted JSON, at the cost of the fields that are read.
+"""Read single fields of untrusted JSON without decoding the rest of the document.
 
-Decoding a whole document makes a value of each number and string in it: 1 MiB of long numbers takes seconds. Here the
-rest of the document is only skipped. A field of another type counts as missing.
+Decoding a whole document creates a value for each number and string in it: 1 MiB of long numbers takes seconds. Here,
+fields that are not read are only skipped. A field of another type than expected counts as missing.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class RawFields:
         return key in self._raw
 
     def text(self, key: str) -> str | None:
-        """Return a string."""
+        """Return a string field; None if it is missing."""
         return _text(self._raw.get(key))
 
     def integer(self, key: str) -> int | None:
-        """Return an integer of up to 20 digits."""
+        """Return an integer field of up to 20 digits; None if it is missing."""
         raw = self._raw.get(key)
         return int(raw) if raw is not None and _INTEGER.fullmatch(raw) else None
 
     def text_or_integer(self, key: str) -> str | None:
-        """Return a string, or an integer as one."""
+        """Return a string field, or an integer field as a string; None if it is missing."""
         text = self.text(key)
         number = self.integer(key) if text is None else None
         return text if number is None else str(number)
@@ -48,11 +48,11 @@ class RawFields:
         return bytes(self._raw.get(key) or b"") == b"true"
 
     def fields(self, key: str) -> RawFields:
-        """Return an object; one without fields if it is missing."""
+        """Return an object field; an object without fields if it is missing."""
         return _fields(self._raw.get(key)) or RawFields()
 
     def items(self, key: str, limit: int) -> list[RawFields] | None:
-        """Return the objects among the first items of a list; None if the field is not a list."""
+        """Return the objects among the first `limit` items of a list; None if the field is not a list."""
         raw = self._raw.get(key)
         return None if raw is None else read_items(raw, limit)
 
@@ -69,7 +69,7 @@ def read_fields(body: bytes) -> RawFields | None:
 
 
 def read_items(raw: bytes | msgspec.Raw, limit: int) -> list[RawFields] | None:
-    """Return the objects among the first items of a list; None if it is not a list."""
+    """Return the objects among the first `limit` items of a list; None if it is not a list."""
     try:
         listed = _decode_list(raw)[:limit]
     except _ERRORS:

@@ -1,9 +1,9 @@
 """Implement the Source RCON protocol for client and server, without I/O.
 
 A client sends a password first, then commands, which are answered in order. Older engines split a long answer, CS2
-sends one large packet, and neither marks the end: so each command is followed by an empty packet with its own id, which
-the server mirrors after the answer. A packet for a later command also ends the earlier answers.
-A server may send as much as its answers may have, and little else at a limited rate.
+sends one large packet, and neither marks the end. So an empty packet with its own id follows each command; the server
+mirrors it after the answer. A packet for a later command also ends the earlier answers. The size of each answer and the
+rate of all packets are limited.
 ValueError means incorrect use by the caller; RconProtocolError means that the peer sent invalid bytes, or too many, and
 ends the stream. Connecting, timeouts and retries are the caller's responsibility.
 """
@@ -27,43 +27,43 @@ from cs2_protocol.rcon_frames import (
 )
 
 REFUSED_ID = -1
-"""The id of an AUTH_RESPONSE that refuses the password."""
+"""The id of an AUTH_RESPONSE that rejects the password."""
 
 MIRROR_END = b"\x00\x01\x00\x00"
 """The body a server sends after the mirrored packet."""
 
 MAX_ANSWER_BYTES = 256 * 1024
-"""Largest answer to any command. Most commands have a lower limit."""
+"""Maximum size of an answer. Most commands have a lower limit."""
 
 MAX_UNEXPECTED_BYTES = 4096
-"""Largest body of a packet that is not part of an open answer: the classic packet limit. It is ignored."""
+"""Maximum body size of a packet that is not part of an open answer: the classic packet limit. The body is ignored."""
 
 BURST_BYTES = 1024 * 1024
-"""What a server may send at once after a pause."""
+"""Maximum number of bytes that a server may send at once after a pause."""
 
 BYTES_PER_S = 256 * 1024
-"""Lasting rate of a server. The fastest poll gets 5 KB five times per second."""
+"""Maximum sustained rate of a server. The fastest poll gets 5 KB five times per second."""
 
 PACKET_BYTES = 4096
-"""What each packet costs in addition to its bytes: reading 256 empty ones takes more than a millisecond."""
+"""Cost of a packet in addition to its bytes, because reading 256 empty packets takes more than a millisecond."""
 
 COMMAND_BYTES = 3 * (PACKET_BYTES + 14)
-"""What a server may send for each command in addition: an empty answer, the mirrored packet, the one after it."""
+"""Additional bytes allowed per command: an empty answer, the mirrored packet, and the packet after it."""
 
 MAX_REQUEST_SIZE = 4096
-"""Largest request accepted: the classic packet limit, low because clients send before they authenticate."""
+"""Maximum size of a request: the classic packet limit. It is low, because clients send before they authenticate."""
 
 PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
-"""Environment variable of a game server: its RCON password. Other users of the machine do not see it there."""
+"""Environment variable with the RCON password of a game server. Other users of the machine cannot read it there."""
 
 MAX_COMMAND_BYTES = 499
-"""Most bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
+"""Maximum length of a command with its arguments. Source truncates it at 512; send several commands instead."""
 
 MAX_OUTSTANDING = 256
 """Maximum number of unanswered commands; a server this far behind is stuck."""
 
 _MAX_ID = 2**31 - 1
-_TOO_FAST = f"more than {BYTES_PER_S // 1024} KiB per second, where each packet counts {PACKET_BYTES} bytes more"
+_TOO_FAST = f"more than {BYTES_PER_S // 1024} KiB per second, counting {PACKET_BYTES} bytes more per packet"
 
 
 class ClientState(StrEnum):
@@ -128,7 +128,7 @@ class TokenBucket:
         self._at_s: float | None = None
 
     def spend(self, amount: float, now_s: float) -> bool:
-        """Take tokens out of the bucket; False if it has too few, and then none is taken."""
+        """Remove tokens from the bucket; return False, and remove none, if it has too few."""
         if self._at_s is not None and now_s > self._at_s and self._tokens < self._burst:
             self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._per_second)
         self._at_s = now_s
@@ -138,12 +138,12 @@ class TokenBucket:
         return True
 
     def grant(self, amount: float, max_tokens: float) -> None:
-        """Put tokens into the bucket, also more than the burst, but at most `max_tokens`."""
+        """Add tokens to the bucket. It may then hold more than the burst, but at most `max_tokens`."""
         self._tokens = max(self._tokens, min(max_tokens, self._tokens + amount))
 
 
 class AnswerBudget:
-    """The bytes that the answers to several commands may have together."""
+    """Limits the total size of the answers to several commands; `left` is how many bytes are left."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -163,7 +163,7 @@ class _OpenCommand:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of its packets."""
+        """The ids of the packets of the command."""
         return (self.command_id,) if self.mirror_id is None else (self.command_id, self.mirror_id)
 
     @property
@@ -181,7 +181,7 @@ class _OpenCommand:
 
 
 class ClientConnection:
-    """The client side. `limit_of` is the most bytes that the answer to a command may have.
+    """The client side. `limit_of` returns the maximum number of bytes in the answer to a command.
 
     With `mirrors=False`, for servers that do not mirror, an answer is one packet.
     """
@@ -217,7 +217,7 @@ class ClientConnection:
         return request
 
     def commands(self, texts: Sequence[str], budget: AnswerBudget | None = None) -> list[Request]:
-        """Return commands to send, whose answers share a budget; ValueError if one cannot be sent: then none is."""
+        """Return commands to send, whose answers share a budget. Raise ValueError if any of them cannot be sent."""
         bodies = [_encode_line(text) for text in texts]
         if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
@@ -240,7 +240,7 @@ class ClientConnection:
         return Request(command_id, data)
 
     def receive(self, data: bytes, now_s: float = 0.0) -> Iterator[ClientEvent]:
-        """Append bytes and iterate over all their events; RconProtocolError if they are invalid or too many."""
+        """Append bytes and iterate over all their events; raise RconProtocolError if they are invalid or too many."""
         if not self._traffic.spend(len(data), now_s):
             self._reader.fail(_TOO_FAST)
         return self._events(self._reader.feed(data, self._max_size), now_s)
@@ -363,11 +363,11 @@ class ServerConnection:
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + encode_frame(Frame(attempt_id, AUTH_RESPONSE))
 
     def refuse(self, attempt_id: int) -> bytes:
-        """Refuse the password; an earlier authentication becomes invalid, too."""
+        """Reject the password; an earlier authentication becomes invalid, too."""
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
 
     def deny(self) -> bytes:
-        """Return only the refusal, for a command before authentication or after a password change."""
+        """Return only the rejection, for a command before authentication or after a password change."""
         self.is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 

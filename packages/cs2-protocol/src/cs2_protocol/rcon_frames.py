@@ -55,8 +55,8 @@ class FrameReader:
     def feed(self, data: bytes, max_size_of: Callable[[int], int] | None = None) -> Iterator[Frame]:
         """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed.
 
-        `max_size_of` may lower the largest size field for packets with an id. It is not kept, as it may refer to what
-        owns this reader.
+        `max_size_of` returns the maximum size field of packets with an id, if lower than that of the reader. It is not
+        stored, because it may refer to the owner of this reader.
         """
         if self._fault is None:
             self._buffer += data

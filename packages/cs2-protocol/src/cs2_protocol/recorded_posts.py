@@ -1,7 +1,7 @@
 """Read recorded log posts, from a text transcript or from JSON lines.
 
 A transcript is what log receivers print for a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`, `BODY:`, the
-body, `---`. Its times have no date and no zone: the date is that of the post, the zone UTC. A JSON line is
+body, `---`. Its times have no date and no zone; the date is taken from the post, and the zone is UTC. A JSON line is
 `{"receivedAt": 0, "headers": {}, "body": ""}`, with `bodyBase64` instead of `body` if the bytes are not UTF-8.
 Unlike server input, an invalid recording is an error, which names the line.
 """

@@ -1,8 +1,8 @@
-"""Parse what a server says about itself: its build, its login to Steam, its plugins, the state of its log.
+"""Parse a server's answers about itself: its build, its Steam login, its plugins and the state of its log.
 
-The texts of Metamod and CounterStrikeSharp are those that people post in their issue trackers, and those in the source
-code of CounterStrikeSharp. As in `console_answers`, unrelated lines are skipped, nothing raises, and None means that
-the text contains no such answer.
+The formats of Metamod and CounterStrikeSharp are known from outputs in their issue trackers, and from the source code
+of CounterStrikeSharp. As in `console_answers`, unrelated lines are skipped, nothing raises, and None means that the
+text contains no such answer.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LOG_STATE = "log"
 """Ask whether the log is on."""
 
 MAX_PLUGIN_LINES = 512
-"""Most lines read of a list of plugins: a server has some dozens, each with two or three lines."""
+"""Maximum number of lines read of a list of plugins. A server has some dozens, each with two or three lines."""
 
 MAX_TEXT_CHARS = 64
-"""Most characters kept of a name or version."""
+"""Maximum number of characters kept of a name or version."""
 
 
 class SteamLogin(StrEnum):
@@ -62,7 +62,7 @@ _PLAYERS_LINE = re.compile(r"players\s{1,8}:.{1,80}\((not )?hibernating\)")
 _LOGINS = {"G": SteamLogin.TOKEN, "A": SteamLogin.ANONYMOUS, "I": SteamLogin.NONE}
 
 _META_HEAD = re.compile(r"\s{0,8}(?:Listing \d{1,4} plugins?:|No plugins loaded\.?)\s{0,8}")
-# A plugin that failed has its state where others have their name.
+# For a plugin that failed, the state is printed where other plugins have their name.
 _META_PLUGIN = re.compile(r"\s{0,8}\[\d{1,4}\]\s(?:<(?P<state>[A-Z]{1,16})>\s?)?(?P<rest>.{0,300})")
 _NAME_AND_VERSION = re.compile(r"(?P<name>.{1,200}?)\s\((?P<version>[^()]{1,100})\)")
 
@@ -120,7 +120,7 @@ def parse_log_state(text: str) -> bool | None:
 
 
 def has_pending_request(listeners: str, url: str) -> bool | None:
-    """True if a post to a log address is on its way, by the answer to `logaddress_list_http`; None if not listed."""
+    """True if a post to a log address is in flight, by the answer to `logaddress_list_http`; None if not listed."""
     for line in _lines(listeners, MAX_LISTENER_LINES):
         address, _, state = line.strip().partition(" - ")
         if address.strip('"') == url:

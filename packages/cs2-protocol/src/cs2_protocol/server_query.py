@@ -1,13 +1,13 @@
-"""Query a game over UDP, as server browsers do (A2S_INFO): enough to know that it runs.
+"""Query a game server over UDP (A2S_INFO), as server browsers do, to find out whether it runs.
 
-Source: the page "Server queries" of Valve's developer wiki. A game answers with its description, or with a number that
-a client must repeat first.
+Source: the page "Server queries" of Valve's developer wiki. A game answers with its description, or with a challenge
+number that the client must send back first.
 """
 
 from __future__ import annotations
 
 REPLY_HEAD = b"\xff\xff\xff\xff"
-"""What begins each datagram that is not split."""
+"""The first bytes of each datagram that is not split."""
 
 INFO_REQUEST = REPLY_HEAD + b"TSource Engine Query\0"
 

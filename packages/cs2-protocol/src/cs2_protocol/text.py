@@ -1,4 +1,4 @@
-"""Find characters that have no place in a console argument."""
+"""Find characters that are not allowed in a console argument."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class ScheduledTask:
         self._script = script
         self._is_running = False
         self.order = 0
-        """Number of the entry in the agenda that is valid: `wake` makes a new one."""
+        """Number of the task's valid entry in the agenda. `wake` adds a new entry and invalidates the old one."""
 
     @property
     def is_over(self) -> bool:
@@ -95,7 +95,7 @@ class Agenda:
         return task
 
     def wake(self, task: ScheduledTask) -> None:
-        """End the current wait of a task: its next step comes later in this tick."""
+        """End the current wait of a task, so that its next step runs later in this tick."""
         if not task.is_over:
             self._schedule(0, task)
 

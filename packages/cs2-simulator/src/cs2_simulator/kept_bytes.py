@@ -1,6 +1,6 @@
-"""Keep the log bytes of a map in memory for resending, older ones compressed.
+"""Keep the log bytes of a map in memory for resending; older bytes are compressed.
 
-Nearly all reads are of the newest bytes, which stay uncompressed. A map logs 1 to 2 MB, compressed a sixth of that.
+Nearly all reads are of the newest bytes, which stay uncompressed. A map logs 1 to 2 MB, a sixth of that compressed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import zlib
 from bisect import bisect_right
 
 PACK_BYTES = 32 * 1024
-"""Block size of compression: smaller blocks compress worse, larger ones keep more bytes uncompressed."""
+"""Size of a compressed block. Smaller blocks compress worse, larger blocks keep more bytes uncompressed."""
 
 FASTEST = 1
 """Compression level: takes 1 µs per line. The best level takes 10 µs, for a third less memory."""

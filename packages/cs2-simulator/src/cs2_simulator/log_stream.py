@@ -26,7 +26,7 @@ FIRST_TICK = 71
 """Number of the tick in which a map's log begins. Twelve real map loads had 69 to 72."""
 
 BATCH_LINES = 256
-"""Completed ticks become a batch when they have this many lines, or when a listener is ready for a request."""
+"""Number of lines at which completed ticks become a batch. A listener that is ready for a request also ends a batch."""
 
 ACKNOWLEDGED = 200
 REWIND = 205
@@ -105,7 +105,7 @@ class LogStream:
 
         `is_post_lost` is called with each post to the first listener. If it returns True, the post counts as
         acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is how far
-        the time in the log is ahead.
+        the clock of the log is ahead.
         """
         self._agenda = agenda
         self._describe = describe

@@ -44,7 +44,7 @@ LOSS_TICKS = 4
 """Maximum number of ticks with lines in such a gap."""
 
 BEHIND_MS = 7 * 60_000
-"""How far the clock is behind with the fault `wrong_clock`: no time zone is that far from another."""
+"""How far the clock is behind with the fault `wrong_clock`. Time zones never differ by this much."""
 
 _STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
 """Values of `X-Game-State`. Only `Warmup` was observed in real posts; the others are guesses."""
@@ -175,7 +175,7 @@ class Machine(Watcher):
         return self._options.setup_fault is SetupFault.HIBERNATES and is_hibernating(self.arena)
 
     def _is_post_lost(self, body: bytes) -> bool:
-        """True for the first post of each kind in `sim_lost_posts`; a disconnect counts from the first round on."""
+        """True for the first post of each kind in `sim_lost_posts`; disconnects are lost only in a live match."""
         for name in words_in(self.variables.text("sim_lost_posts")):
             is_due = name not in self._lost_posts and (name != "disconnect" or self.game.phase is GamePhase.LIVE)
             if is_due and LOSABLE_POSTS[name] in body:

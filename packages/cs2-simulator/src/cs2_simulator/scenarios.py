@@ -14,7 +14,7 @@ LOSABLE_POSTS = {
     "disconnect": b'" disconnected (reason "',
     "end": b" - Game Over: ",
 }
-"""Values of `sim_lost_posts`, and what the post of each contains."""
+"""Values of `sim_lost_posts`, and the text that identifies the post to lose."""
 
 
 class DemoFault(StrEnum):

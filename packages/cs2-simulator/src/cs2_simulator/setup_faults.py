@@ -1,4 +1,4 @@
-"""Names and descriptions of what may be wrong with how a server was set up, whatever is played on it."""
+"""Names and descriptions of setup faults of a server, which are independent of the scenario that it plays."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MAX_WAIT_S = 86400.0
 """Maximum wait for players or a map load: one day, more than any test needs."""
 
 MAX_DEMO_MB = 10_000.0
-"""Maximum size of a demo in MB, and of what is sent of it per second: no real one is as large."""
+"""Maximum size of a demo in MB, and maximum MB sent per second. No real demo is as large."""
 
 _PEOPLE = ("sim_absent", "sim_casters", "sim_coaches", "sim_players", "sim_substitutes", "sim_unready")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")

@@ -1,7 +1,8 @@
 """Run a game server on Kubernetes as Agones expects it: the entry point of a game server image.
 
-Standard library only, Python 3.9 or newer: it must run in images without Matchpod and its dependencies, installed or as
-a folder: `python3 /path/of/matchpod_gameserver`. So its modules import each other relatively, and nothing else.
+It uses only the standard library of Python 3.9 or newer, because it must run in images without Matchpod and its
+dependencies. It runs as an installed package or from a folder (`python3 /path/of/matchpod_gameserver`), so its modules
+import each other relatively.
 """
 
 from __future__ import annotations

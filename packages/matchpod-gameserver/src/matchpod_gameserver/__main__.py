@@ -7,6 +7,6 @@ import sys
 from importlib import import_module
 
 if not __package__:
-    # Python has put the folder itself into the path; the package is found in the one above.
+    # Python has put this folder into the path, but the package is found from the folder above.
     sys.path[0], __package__ = os.path.split(os.path.dirname(os.path.abspath(__file__)))
 sys.exit(import_module(__package__).main(sys.argv[1:]))

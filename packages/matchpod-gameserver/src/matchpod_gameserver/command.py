@@ -1,4 +1,4 @@
-"""Run a command: under Agones wait for the SDK and start the game, or one of the other commands."""
+"""Run the command line: start the game under Agones when its SDK answers, or run one of the other commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .password import bootstrap_password, read_password, read_secret, write_cfg,
 from .sdk import choose_port, read_gameserver
 
 POD_OWNER = "agones"
-"""Whose the instances of pods are."""
+"""Owner of the instances of pods."""
 
 
 def run() -> None:

@@ -1,7 +1,7 @@
-"""Run the game as a child process, and report to Agones what becomes of it.
+"""Run the game as a child process, and report its state to Agones.
 
-It reports health while the game runs and ready when its map is loaded, ends it on SIGTERM or when its match has been
-left, and ends with it. As process 1 of a container it also reaps orphans.
+It reports health while the game runs, and ready when its map is loaded. It ends the game on SIGTERM or when its match
+was abandoned, and exits when the game does. As process 1 of a container it also reaps orphans.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .rcon import LOADED_MAP, ask
 from .sdk import ALLOCATED, REPORTED, REQUEST_S, read_gameserver, request_sdk
 from .usage import LOOK_S, Traffic, Usage
 
-HEALTH_S = 2.0  # less than half of the default period of Agones
-RCON_S = 5.0  # limit of an answer over RCON; a server that loads a map gives none
+HEALTH_S = 2.0  # interval of health reports, less than half of the default period of Agones
+RCON_S = 5.0  # timeout for an answer over RCON; a server that loads a map does not answer
 REFUSED_S = 10.0  # pause after a rejected password: CS2 bans an address after 5 of them within 30 s
-MAX_REFUSED = 4  # more than one, because RCON may be open before the game has executed the file with the password
+MAX_REFUSED = 4  # more than 1, because RCON may be open before the game has executed the file with the password
 QUIT_SHARE = 0.4  # of the grace period: the time after `quit`; the rest is for SIGTERM
 
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -46,14 +46,14 @@ TIMING = Timing()
 
 
 def exit_code(ended: int, *, is_requested: bool) -> int:
-    """Return our exit code after the game ended with this code, or with -N by signal N. 0 only if it was to end."""
+    """Return our exit code after the game ended with this code, -N for signal N. 0 means that the end was requested."""
     if is_requested and ended != -signal.SIGKILL:
         return 0
     return 128 - ended if ended < 0 else ended or 1
 
 
 class GameProcess:
-    """The game and what is known about it."""
+    """The process of the game, and its state."""
 
     def __init__(self, options: Options, address: tuple[str, int], password: str, timing: Timing) -> None:
         self._options, self._address, self._password, self._timing = options, address, password, timing
@@ -67,7 +67,7 @@ class GameProcess:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, command: list[str], variables: Mapping[str, str]) -> int:
-        """Run the game with these further variables to its end; return our exit code."""
+        """Run the game with these additional variables until it ends; return our exit code."""
         # Blocked signals wait until `sigtimedwait` returns them; threads inherit this, the game does not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *ENDING})
         environment = {**os.environ, **variables, PASSWORD_VARIABLE: self._password}
@@ -104,7 +104,7 @@ class GameProcess:
         grace_s, began_s, ended = self._options.grace_period, time.monotonic(), None
         log("INFO", "ending game server", grace_s=grace_s)
         if self._is_authenticated:
-            # The service has usually changed the password since: a single attempt does not lead to a ban.
+            # The service has usually changed the password by now, but a single failed attempt does not lead to a ban.
             with suppress(OSError):
                 ask(self._address, self._password, "quit", min(self._timing.rcon_s, grace_s / 5))
                 ended = self._wait(pid, began_s + grace_s * QUIT_SHARE)
@@ -130,7 +130,7 @@ class GameProcess:
             self._fail(str(exc))
 
     def _watch_usage(self) -> None:
-        """End the game if its match is too old, or was left. A state that cannot be read has not changed."""
+        """End the game if its match is too old or was abandoned. A state that cannot be read counts as unchanged."""
         timing, options = self._timing, self._options
         limits = Usage(options.max_life, options.idle_exit, timing.look_s)
         traffic = Traffic(self._address[1])

@@ -1,8 +1,8 @@
-"""Build a folder of its own for each game server from an installation that all of them share, and remove it.
+"""Build and remove a separate folder for each game server, from an installation that all servers share.
 
-All directories of an instance are real, so what a server creates is its own. Its files are links to the installation,
-which may be read-only, except those that the game and its plugins write to, or look for beside the program: copies.
-A server keeps the lock of its folder while it runs, so a folder that is not locked was left by a crash.
+The directories of an instance are real, so what a server creates is its own. Most files are links to the installation,
+which may be read-only. Files that the game and its plugins write to, or look for beside the program, are copies. A
+server keeps its folder locked while it runs, so a folder that is not locked was left by a crash.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ LEFT_OUT = frozenset(
         *(f"{CSGO}/MatchZyPlayerNames", f"{ADDONS}/counterstrikesharp/logs"),
     }
 )
-"""What a server that was started in the installation itself has written there, below CSGO."""
+"""Folders that are left out: a server that was started in the installation itself has written them."""
 
-MAX_COPIED_BYTES = 1024 * 1024  # of a file right in CSGO: small ones are lists and settings, large ones are game data
-IN_USE = -1  # instead of a lock
+MAX_COPIED_BYTES = 1024 * 1024  # maximum size of a copied file directly in CSGO; larger files there are game data
+IN_USE = -1  # returned instead of a lock
 REMOVED, USED, FORBIDDEN = "removed", "in use", "of another user"
-LOCK_WAIT_S = 5.0  # for a folder of the same name that is being removed
+LOCK_WAIT_S = 5.0  # how long to wait until a folder of the same name is removed
 LOCK_RETRY_S = 0.05
-FICLONE = 0x40049409  # shares the blocks of a file, on file systems that can
+FICLONE = 0x40049409  # ioctl that copies a file by sharing its blocks, if the file system supports that
 
 _LEFT_OUT_FILE = re.compile(r".*\.dem|(backup|matchzy)_.*\.(txt|json)")
 _GAME_LINE = re.compile(rb'([ \t]*)"?Game"?[ \t]+"?csgo"?[ \t]*(//.*)?(\r?\n?)')
@@ -50,7 +50,7 @@ _METAMOD_LINE = re.compile(rb'[ \t]*"?Game"?[ \t]+"?csgo/addons/metamod"?[ \t]*(
 
 
 class InstanceError(FatalError):
-    """A folder could not be made; `number` is that of the system's error, 0 if there was none."""
+    """A folder could not be made; `number` is the errno, 0 if there is none."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class InstanceError(FatalError):
 
 
 class Plan(NamedTuple):
-    """Which instance to make, from what, and where."""
+    """An instance to make: its installation, location, owner and name."""
 
     install_dir: str
     instances_dir: str
@@ -67,11 +67,11 @@ class Plan(NamedTuple):
     addons: tuple[str, ...] = ()
     """Addons without which a server must not start: folders in ADDONS or PLUGINS."""
     steamclient: str = ""
-    """The file of SteamCMD; empty for the usual places."""
+    """Path of SteamCMD's steamclient.so; empty to search the usual places."""
 
     @property
     def path(self) -> str:
-        """Where the instance is; its name says whose it is."""
+        """The folder of the instance, whose name begins with its owner."""
         return os.path.join(os.path.realpath(self.instances_dir), f"{self.owner}.{self.name}")
 
 
@@ -94,7 +94,7 @@ class Instance:
         return found
 
     def remove(self) -> None:
-        """Remove the folder; what is left after an error goes at the next start."""
+        """Remove the folder. What is left after an error is removed at the next start."""
         with suppress(OSError):
             os.chdir("/")
             _remove_tree(self.path)
@@ -121,9 +121,9 @@ def build(plan: Plan) -> Instance:
 
 
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> dict[str, str]:
-    """Remove the instances of this owner, or the one with this name; return what became of each that was found.
+    """Remove the owner's instances, or only the instance with this name; return the outcome by folder.
 
-    That is REMOVED, USED, FORBIDDEN, or the text of the error for which it could not be removed.
+    An outcome is REMOVED, USED, FORBIDDEN, or the text of the error that prevented the removal.
     """
     found, instances_dir = {}, os.path.realpath(instances_dir)
     try:
@@ -242,7 +242,7 @@ def _require_space(plan: Plan, needed: int) -> None:
 def _walk(
     install_dir: str, relative: str, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
-    """Yield every folder with None, and every file with its entry. Links to folders are followed, not in circles."""
+    """Yield every folder with None, and every file with its entry. Follow links to folders, but not in circles."""
     status = os.stat(os.path.join(install_dir, relative))
     this = (status.st_dev, status.st_ino)
     if this in above:
@@ -275,7 +275,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _claim(path: str) -> int:
-    """Make an empty folder and return its lock. One that a crash left is removed."""
+    """Make an empty folder and return its lock. A folder that a crash has left is removed first."""
     until_s = time.monotonic() + LOCK_WAIT_S
     while True:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -292,7 +292,7 @@ def _claim(path: str) -> int:
         if lock == IN_USE:
             if is_used or time.monotonic() >= until_s:
                 break
-            time.sleep(LOCK_RETRY_S)  # it is being removed: no process runs there
+            time.sleep(LOCK_RETRY_S)  # the folder is being removed, no process runs there
             continue
         if not is_used:
             _remove_tree(path)
@@ -317,16 +317,16 @@ def _lock(path: str) -> int | None:
         return IN_USE
     except FileNotFoundError:
         pass
-    os.close(lock)  # it was removed, or replaced, before it was locked
+    os.close(lock)  # the folder was removed or replaced before it was locked
     return None
 
 
 def _has_process(path: str) -> bool:
-    """True if the program or the working folder of a process is there: one that did not inherit the lock."""
+    """True if a process that did not inherit the lock has its program or its working folder there."""
     own = str(os.getpid())
     for process in filter(str.isdigit, os.listdir("/proc")):
         for link in ("cwd", "exe"):
-            with suppress(OSError):  # it has ended, or belongs to another user
+            with suppress(OSError):  # the process has ended, or belongs to another user
                 if process != own and f"{os.readlink(f'/proc/{process}/{link}')}/".startswith(f"{path}/"):
                     return True
     return False

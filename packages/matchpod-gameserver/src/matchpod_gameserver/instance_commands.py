@@ -30,14 +30,17 @@ def run_instance(arguments: Sequence[str]) -> NoReturn:
 
 
 def remove_instances(arguments: Sequence[str]) -> int:
-    """Remove the folders that no server uses, and say which."""
+    """Remove the folders that no server uses, and log their names."""
     options, _ = parse_instance_arguments(REMOVE_INSTANCES, arguments, os.environ)
     log.format = options.log_format
     return 0 if remove_unused(options.instances_dir, options.owner, options.name) else 1
 
 
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> bool:
-    """Remove folders that no server uses, and log which; return False if one is left that should be gone."""
+    """Remove folders that no server uses, and log their names; return False if a warning was logged.
+
+    With a name, it is also a failure that the server of that name still runs.
+    """
     is_done = True
     for folder, state in instance.remove_unused(instances_dir, owner, name).items():
         if state == instance.REMOVED:

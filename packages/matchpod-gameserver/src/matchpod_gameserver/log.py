@@ -1,4 +1,4 @@
-"""Write log lines in the formats of the service, and log the progress of what takes time."""
+"""Write log lines in the formats of the service, and log the progress of long waits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ log = Log()
 
 
 def retry(attempt: Callable[[], _T], what: str, timeout_s: float, retry_s: float = RETRY_S) -> _T:
-    """Call until it returns without OSError, and log the progress; raise FatalError if time is up."""
+    """Call `attempt` until it returns without OSError, and log the progress; raise FatalError after the timeout."""
     began_s, reported_s = time.monotonic(), -PROGRESS_S
     while True:
         try:

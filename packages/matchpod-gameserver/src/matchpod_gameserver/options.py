@@ -1,4 +1,4 @@
-"""Read the arguments of the command line, and say what is wrong with them."""
+"""Parse and validate the arguments of the command line."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ The RCON password is derived from the secret and the name of the GameServer. The
   --name NAME              the name of the GameServer, which is that of its pod
   --out FILE               the file for the password, in a volume that the game's container mounts too
 
-{RUN_INSTANCE} makes the folder of a server, without Agones, and becomes COMMAND, in which {{game}} is replaced. A
+{RUN_INSTANCE} makes the folder of a server, without Agones, and executes COMMAND, in which {{game}} is replaced. A
 process fleet of the service starts its servers with it. {REMOVE_INSTANCES} removes the folders that no server uses, as
 after a crash of the machine; folders of other owners are left alone.
 
-  --owner ID               whose folders they are; their names begin with it
+  --owner ID               the owner of the folders, whose names begin with it
   --name NAME              the server
   --cfg NAME               a file with this name is written into the game's folder for .cfg files, from standard input
   --report-fd NUMBER       a file descriptor on which a failure is reported, as errno and a sentence; COMMAND closes it
@@ -175,7 +175,7 @@ def parse_derive_arguments(arguments: Sequence[str], environment: Mapping[str, s
     for name in ("name", "out"):
         if not getattr(options, name):
             raise UsageError(f"--{name} is missing; --help lists all options")
-    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes leaves $(VARIABLE) as it is if there is none
+    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes does not replace the $(NAME) of a missing variable
         raise UsageError(f"--name must be the name of a GameServer, not `{options.name}`")
     return options
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from .log import FatalError
 
-MIN_SECRET_BYTES = 16  # a shorter secret could be found from one password that was seen on the network
-MAX_BYTES = 1024 * 1024  # of a secret; real ones have less than 100
+MIN_SECRET_BYTES = 16  # a shorter secret could be guessed from one password that was seen on the network
+MAX_BYTES = 1024 * 1024  # maximum size of a secret; real secrets have fewer than 100 bytes
 
 _PASSWORD = re.compile(rb"[A-Za-z0-9_-]{43}")
 
@@ -25,7 +25,7 @@ def read_secret(path: str) -> bytes:
 
 
 def bootstrap_password(secret: bytes, name: str) -> str:
-    """Return the first RCON password of a server; the service computes the same."""
+    """Return the first RCON password of a server; the service computes the same password."""
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")).rstrip(b"=").decode()
 
 

@@ -1,6 +1,6 @@
 """Ask the console of the game over RCON.
 
-Only until the server is ready, and then for one `quit`: the service changes the password.
+This is possible until the server is ready, since the service then changes the password. At the end one `quit` is tried.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 import time
 from contextlib import suppress
 
-MAX_BYTES = 256 * 1024  # of all packets of a connection; `status` has a few KB
+MAX_BYTES = 256 * 1024  # limit for all packets of a connection together; `status` has a few KB
 
 LOADED_MAP = re.compile(r"^loaded spawngroup\( *\d+\) *: *SV: *\[\d+: (\S+) \| main lump \| mapload\]", re.MULTILINE)
 """The line of `status` with the loaded map; the other spawn groups of a map end in `point_prefab`."""
@@ -20,7 +20,7 @@ _HEADER = struct.Struct("<iii")
 
 
 def ask(address: tuple[str, int], password: str, command: str, timeout_s: float) -> str:
-    """Run a console command and return its output; raise OSError if that fails, PermissionError for the password."""
+    """Run a console command and return its output; raise PermissionError for a wrong password, else OSError."""
     with socket.create_connection(address, timeout_s) as connection:
         stream = _Stream(connection, timeout_s)
         connection.sendall(_packet(1, 3, password))
@@ -30,7 +30,7 @@ def ask(address: tuple[str, int], password: str, command: str, timeout_s: float)
             raise PermissionError("RCON rejected the password")
         connection.sendall(_packet(2, 2, command) + _packet(3, 0, ""))
         parts = []
-        # The output ends with the mirrored empty packet; without one, when the game closes, or at a limit.
+        # The output ends with the mirrored empty packet, or else when the game closes the connection or at a limit.
         with suppress(OSError):
             while (answer := _read_packet(stream))[0] != 3:
                 parts.append(answer[2])
@@ -42,7 +42,7 @@ def _packet(number: int, kind: int, body: str) -> bytes:
 
 
 class _Stream:
-    """Reads from a connection, with limits for everything together: a game that was taken over may never stop."""
+    """Reads from a connection, with a total limit of bytes and time, since a compromised game may never stop."""
 
     def __init__(self, connection: socket.socket, timeout_s: float) -> None:
         self._connection = connection

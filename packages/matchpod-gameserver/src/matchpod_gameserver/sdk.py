@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from .log import FatalError
 
-MAX_BYTES = 1024 * 1024  # of an answer; real ones have a few KB
-REQUEST_S = 3.0  # limit of a request to the SDK, which answers in milliseconds
+MAX_BYTES = 1024 * 1024  # maximum size of an answer; real answers have a few KB
+REQUEST_S = 3.0  # timeout for a request to the SDK, which answers in milliseconds
 
 ALLOCATED = "Allocated"
 REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
@@ -19,7 +19,7 @@ REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
 
 
 class SdkServer(NamedTuple):
-    """What Agones says about this server."""
+    """The GameServer of this pod, as Agones reports it."""
 
     name: str
     state: str
@@ -27,7 +27,7 @@ class SdkServer(NamedTuple):
 
 
 def parse_gameserver(body: bytes) -> SdkServer:
-    """Read the answer to GET /gameserver; raise OSError if it is not usable, or not yet."""
+    """Read the answer to GET /gameserver; raise OSError if it is invalid, or lacks the ports."""
     try:
         answer = json.loads(body)
         status = answer.get("status") or {}

@@ -1,16 +1,16 @@
-"""Find out from inside a pod whether a match is played on its server, and how long it has been left alone.
+"""Detect from inside a pod whether a match is played on its server, and for how long the server was unused.
 
 The service has changed the RCON password, so the game cannot be asked. But the kernel knows whether a client is
 connected to its console, which the service is while it drives a match, and how many packets arrive: players send
-dozens per second. So a service that has vanished does not cost a match on which players are.
+dozens per second. So a match with players goes on even if the service has vanished.
 """
 
 from __future__ import annotations
 
 import os
 
-PLAYER_PACKETS_S = 20.0  # a client sends 64 per second; Steam and queries of a server browser, far fewer
-LOOK_S = 5.0  # how often to look
+PLAYER_PACKETS_S = 20.0  # minimum with a player: a client sends 64 per second, Steam and server browsers far fewer
+LOOK_S = 5.0  # interval between observations
 _ESTABLISHED = "01"
 
 
@@ -25,7 +25,7 @@ class Usage:
     def observe(self, now_s: float, *, is_allocated: bool, is_used: bool) -> str | None:
         """Return why the game must end, or None. Agones itself removes servers that have no match.
 
-        A pause of this program counts as one interval at most: the rest of it was not observed.
+        If this program was paused, at most two intervals are counted, since the rest was not observed.
         """
         passed_s = min(now_s - self._seen_s, 2 * self._look_s) if self._was_allocated else 0.0
         self._seen_s, self._was_allocated = now_s, is_allocated
@@ -59,7 +59,7 @@ class Traffic:
         self._before: tuple[float, int] | None = None
 
     def is_used(self, now_s: float) -> bool:
-        """True if a console is connected or players send packets; also if that is not known."""
+        """True if a console is connected or players send packets, or if that is not known."""
         try:
             packets = count_packets(_read("snmp"), _read("snmp6"))
             consoles = count_connections(_read("tcp"), self._port) + count_connections(_read("tcp6"), self._port)

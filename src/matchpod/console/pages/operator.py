@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matchpod.console.visit import Visit
+from matchpod.console.wall import failing_regions
 from matchpod.core.errors import InvalidParamsError
 from matchpod.service.access.organizations import MAX_NAME
 from matchpod.web.http.responses import Response
@@ -17,6 +18,7 @@ async def overview(visit: Visit, *, name: str = "", fault: str = "", status: int
         status=status,
         installation=await visit.deps.installation.read(),
         regions=await visit.deps.services.regions.states(),
+        failing=failing_regions(visit.region_alerts),
         name=name,
         fault=fault,
         max_name=MAX_NAME,

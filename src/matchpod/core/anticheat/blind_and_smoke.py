@@ -21,21 +21,21 @@ GUNS = AIMED | SNIPERS
 """Guns that fire one bullet per shot and are aimed at a target."""
 
 MIN_DISTANCE = 500
-"""Minimum distance of an unseen enemy in game units: 12.7 m. A closer enemy is heard, or seen in smoke."""
+"""Minimum distance to an unseen enemy in game units (12.7 m). A closer enemy can be heard, or seen in smoke."""
 
 MIN_HEADSHOTS = 6
 MIN_HEADSHOT_PERCENT = 20
-"""Thresholds for headshots on unseen enemies: count, and share of all gun kills. In real logs: 1 of 167."""
+"""Thresholds for headshots on unseen enemies: number, and share of all gun kills. Real logs have 1 in 167 kills."""
 
 MIN_UNSEEN = 10
 MIN_UNSEEN_PERCENT = 40
-"""Thresholds for all kills of unseen enemies: count, and share of all gun kills. In real logs: 4 of 167."""
+"""Thresholds for all kills of unseen enemies: number, and share of all gun kills. Real logs have 4 in 167 kills."""
 
 
 class BlindAndSmoke(msgspec.Struct, tag=True):
     """The gun kills of one player in a match, and how many were of unseen enemies.
 
-    `told_headshots` and `told_unseen` are the counts at the last report; `is_told` is set if there was one on this map.
+    `told_headshots` and `told_unseen` are the counts at the last report; `is_told` is True after a report on this map.
     """
 
     kills: int = 0

@@ -26,10 +26,10 @@ DETECTORS: Final[tuple[type[Detector], ...]] = get_args(Detector)
 """All detector classes. Each has `of(match_type)`, `observe(kill)` and `new_map()`; an instance tracks one player."""
 
 MAX_PLAYERS = 1024
-"""Most players observed per match: far more than join a server with 64 slots, but ids may be forged."""
+"""Maximum number of players observed per match. Far fewer join a server with 64 slots, but ids may be forged."""
 
 GAMEPLAY_CVARS = ("mp_damage_", "weapon_accuracy_", "weapon_air_spread_", "sv_flashed_amount_for_blind_kill")
-"""Prefixes of cvars that affect headshots or blind kills. The thresholds do not hold in a match that sets one."""
+"""Prefixes of cvars that affect headshots or blind kills. The thresholds do not apply in a match that sets them."""
 
 
 class Detectors(msgspec.Struct):

@@ -22,22 +22,22 @@ AIMED = PISTOLS | {
     *("ak47", "m4a1", "m4a1_silencer", "aug", "sg556", "galilar", "famas"),
     *("mp9", "mp7", "mp5sd", "mac10", "p90", "ump45", "bizon"),
 }
-"""Guns with which headshots are aimed. Weapons not listed here do not count."""
+"""Weapons whose headshots require aim. Other weapons do not count."""
 
 BASE_PERCENT = 70
 """Assumed headshot percentage of the best honest player."""
 
 DEATHMATCH_BASE_PERCENT = 80
-"""The same in deathmatch. Higher, because players practise headshots there, where a miss costs no round."""
+"""Assumed percentage in deathmatch. Players practise headshots there, and a miss does not cost a round."""
 
 MAX_CHANCE = 1 / 2000
-"""A rate is reported if the best honest player reaches it with a probability below this."""
+"""A rate is reported if the probability that the best honest player reaches it is below this limit."""
 
 GROWTH = 10
 """Factor by which the probability must drop for another report on a later map."""
 
 MIN_KILLS = 22
-"""Kills needed for a report. Fewer are never enough, as 0.70 ** 21 is above MAX_CHANCE."""
+"""Minimum number of kills for a report. Fewer can never be enough, because 0.70 ** 21 is above MAX_CHANCE."""
 
 _SMALLEST_CHANCE = 1e-9
 

@@ -1,10 +1,11 @@
 """Detect repeated bursts of kills that are faster than a human can aim or a rifle can fire.
 
 A burst is three headshots on different distant enemies within a second with guns that fire once per click, or four if
-one was with an automatic gun; or two kills within a second with a bolt-action rifle, which cannot fire that fast. Log
-files have timestamps in whole seconds: only equal ones are certainly less than a second apart. So the same window suits
-files and posts, which have milliseconds. Wallbangs are excluded, since one bullet can kill several enemies. A single
-burst is no evidence: it may be luck, or a server that stalled and then catches up. Angles are not in the log.
+of them was with an automatic gun; or two kills within a second with a bolt-action rifle, which cannot fire that fast.
+Log files have timestamps in whole seconds, so only equal timestamps are certainly less than a second apart. The window
+therefore suits files as well as posts, which have milliseconds. Wallbangs are excluded, since one bullet can kill
+several enemies. A single burst is not evidence: it may be luck, or the server may have stalled and then caught up.
+Angles are not in the log.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ WINDOW_MS = 1000
 """Maximum time between the first and last kill of a burst, exclusive."""
 
 MIN_DISTANCE = 500
-"""Minimum distance of a headshot in game units: 12.7 m. A real log has three closer honest ones in a second."""
+"""Minimum distance of a headshot in game units (12.7 m). A real log has three honest closer headshots in a second."""
 
 BOLT_ACTION = frozenset({"awp", "ssg08"})
 """Rifles with cycle times of 1.46 s and 1.25 s; switching to another such rifle takes a second or more."""
 
 SINGLE_SHOT = (PISTOLS - {"cz75a", "glock"}) | BOLT_ACTION
-"""Guns with one bullet per click: each headshot was aimed. Not the automatic CZ75, nor the Glock with its bursts."""
+"""Guns that fire one bullet per click, so each headshot was aimed. The CZ75 is automatic, and the Glock has bursts."""
 
 SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
-"""Automatic and burst-fire guns: a few headshots in one spray can be luck."""
+"""Automatic and burst-fire guns. A few headshots in one spray can be luck."""
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""Headshots that make a burst. A real log has 4 honest rifle headshots within 3 s, and two pairs within 1 s."""
+"""Minimum number of headshots in a burst. In a real log, honest rifles had 4 within 3 s, and two pairs within 1 s."""
 
 MIN_BURSTS = 2
-"""Bursts needed for the first report, and since the last report for each further one."""
+"""Minimum number of bursts for the first report, and since the previous report for each further report."""
 
 
 class Headshot(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +51,7 @@ class Headshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """The bursts of one player. `recent`: the last headshot on each victim; `told_bursts`: the count last reported."""
+    """The bursts of one player. `recent`: the last headshot on each victim; `told_bursts`: the number last reported."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None

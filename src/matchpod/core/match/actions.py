@@ -1,7 +1,8 @@
 """Define the actions that a person can take on an open match: their fields, their states and when each is possible.
 
-`ACTIONS` has one rule per type. Validation, the list of what is possible, the command line, the buttons of the console
-and the page in the docs are made from it. `match_actions` says what an action changes and what proves that it is done.
+`ACTIONS` has one rule per type. Validation, the list of possible actions, the command line, the buttons of the console
+and the page in the docs are built from it. `match_actions` has the changes that an action makes, and how it is
+confirmed.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.roster import RosterRole
 
 CONFIRM_MS: Final = 60_000
-"""How long the server may take to confirm an action. Not scaled by `at_speed`: the plugin refuses for seconds."""
+"""Timeout for the server's confirmation of an action. Not scaled by `at_speed`: the plugin may reject for seconds."""
 
 MAX_ROUND_MS: Final = 600_000
-"""How long the current round may last for a pause that takes effect after it."""
+"""Timeout of a pause that takes effect only after the current round."""
 
 MIN_SAID_BYTES: Final = 24
-"""Texts are filled up with spaces to this size: then the command is longer than any question to the console."""
+"""Minimum size of a text, padded with spaces. Its command is then longer than any console query, so that the size of a
+logged command identifies it."""
 
 MAX_ACTIONS: Final = 500
-"""Most actions per match: more than any admin takes, and few enough to keep."""
+"""Maximum number of actions per match: more than any admin needs, and few enough to store."""
 
 
 class ActionType(StrEnum):
-    """What can be done to an open match."""
+    """The types of actions on an open match."""
 
     PAUSE = "pause"
     UNPAUSE = "unpause"
@@ -45,7 +47,7 @@ class ActionType(StrEnum):
 
 
 class ActionState(StrEnum):
-    """How far an action is."""
+    """The state of an action."""
 
     REQUESTED = "requested"
     """Accepted; the process that drives the match has not sent it yet."""
@@ -54,7 +56,7 @@ class ActionState(StrEnum):
     DONE = "done"
     """Confirmed by the server's log, or by its plugin."""
     FAILED = "failed"
-    """Refused, or not confirmed in time."""
+    """Rejected, or not confirmed in time."""
 
     @property
     def is_final(self) -> bool:
@@ -63,12 +65,12 @@ class ActionState(StrEnum):
 
     @property
     def rank(self) -> int:
-        """States follow each other in this order."""
+        """The position of the state: an action never returns to a lower rank."""
         return list(ActionState).index(self)
 
 
 class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A requested action; only the fields of its type are set. `by` is the person at the platform."""
+    """A requested action; only the fields of its type are set. `by` is the person at the caller's platform."""
 
     id: str
     type: ActionType
@@ -90,13 +92,13 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return text + " " * (MIN_SAID_BYTES - len(text.encode()))
 
     def fields(self) -> dict[str, str | int]:
-        """Return the fields of its type, by their names in the API."""
+        """Return the fields that are set for this type, by their names in the API."""
         given: dict[str, str | int] = msgspec.to_builtins(self)
         return {name: value for name, value in given.items() if name not in ("id", "type", "reason", "by")}
 
     @property
     def moves(self) -> tuple[PlayerId | None, PlayerId | None]:
-        """Who leaves the roster and who joins it."""
+        """The person who leaves the roster and the person who joins it."""
         match self.type:
             case ActionType.ADD_PLAYER:
                 return None, self.steam_id
@@ -107,46 +109,46 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ActionRecord(msgspec.Struct, kw_only=True):
-    """An action of a match and its state; times are those of the match's timeouts."""
+    """An action of a match and its state. Its times are on the clock of the match's timeouts."""
 
     action: ActionRequest
     requested_ms: int
     until_ms: int
-    """It fails if it is not confirmed by then."""
+    """Deadline for the confirmation. The action fails after it."""
     state: ActionState = ActionState.REQUESTED
     detail: str | None = None
-    """Why it failed, or what happens until it is done."""
+    """Why the action failed, or what happens until it is done."""
     role_before: RosterRole | None = None
-    """Of the person whom it takes off the roster."""
+    """The role of the person whom the action removes from the roster."""
     refusal: str | None = None
-    """Why the server refused it the last time; it is asked again until it fails."""
+    """Why the server last rejected the action. The commands are sent again until the action fails."""
     is_answered: bool = False
-    """True once the plugin has carried it out, for actions that need more than that."""
+    """True once the server has accepted the action. Some actions need more than that to be done."""
 
 
 class ActionChange(msgspec.Struct, frozen=True):
-    """A new state of an action; the newest change of an action is what it is now."""
+    """A new state of an action; the newest change has its current state."""
 
     action_id: str
     state: ActionState
     detail: str | None = None
 
     def is_after(self, state: ActionState, detail: str | None) -> bool:
-        """True if an action that was known in a state has changed since."""
+        """True if this change is newer than the given state and detail of the action."""
         return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
 
 
 class ServerVerdict(StrEnum):
-    """What the answer of a server means."""
+    """The meaning of a server's answer to an action."""
 
     ACCEPTED = "accepted"
     LATER = "later"
-    """Refused for now: the same may work in a few seconds."""
+    """Rejected for now. A retry may succeed in a few seconds."""
     REFUSED = "refused"
 
 
 class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server answered to an action, and its words if it refused."""
+    """The server's answer to an action; `detail` is its text if it rejected the action."""
 
     action_id: str
     verdict: ServerVerdict
@@ -154,14 +156,14 @@ class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an action is not possible now, in a sentence; `retry_after_s` if it is known when it will be."""
+    """Why an action is not possible now, in a sentence. `retry_after_s` is set if the action will soon be possible."""
 
     text: str
     retry_after_s: int | None = None
 
 
 class RestorePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A round from which play can go on again; the score is the one that it begins with."""
+    """A round that can be restored, with the score at its beginning."""
 
     round: int
     rounds_kept: int
@@ -170,29 +172,29 @@ class RestorePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """What is restored, for people."""
+        """The score and the round, for people."""
         return f"{self.team1}:{self.team2}, round {self.round} begins"
 
 
 class ActionField(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of an action, by its name in the API; `text` says what it is."""
+    """A field of an action, by its name in the API; `text` describes it."""
 
     name: str
     text: str
     is_of_match: bool = False
-    """True for a person who is in the match already: forms offer those."""
+    """True if the field is a person who is already in the match. Forms offer these people as choices."""
 
 
 class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action does, what it needs, and what proves that it is done."""
+    """The rule of an action type: its effect, its requirements, and its condition for being done."""
 
     type: ActionType
     label: str
-    """On a button."""
+    """The label of its button."""
     text: str
-    """What it does, in a sentence."""
+    """One sentence that says what the action does."""
     done: str
-    """When it is done, as the end of a sentence."""
+    """When the action is done, as the end of a sentence."""
     phases: tuple[MatchPhase, ...]
     fields: tuple[ActionField, ...] = ()
     needs_plugin: bool = False
@@ -277,7 +279,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
         ActionRule(
             type=ActionType.REPLACE_PLAYER,
             label="Replace a player",
-            text="Give the place of one person to another. The numbers of both are their own.",
+            text="Give the place of one person to another. Each keeps their own statistics.",
             done="the plugin has listed the new one and the other one is off the server",
             phases=_OPEN,
             fields=(
@@ -289,7 +291,7 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
         ActionRule(
             type=ActionType.EXTEND_JOIN,
             label="Extend the time to join",
-            text="Add seconds to the time to join that runs.",
+            text="Add seconds to the current time to join.",
             done="it is accepted",
             phases=(_WARMUP, _STARTING, _BETWEEN),
             fields=(ActionField(name="seconds", text="10 to 3600."),),
@@ -318,5 +320,5 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
 
 
 def label_of(action: str) -> str:
-    """Return the name of an action for people; its name in the API if only a later version knows it."""
+    """Return the label of an action, or its name in the API if this version does not know the action."""
     return ACTIONS[ActionType(action)].label if action in set(ActionType) else action

@@ -1,4 +1,4 @@
-"""Determine when a match acts by itself: which alarms are set, and when each is due. `match` says what they do."""
+"""Determine the alarms of a match: which alarms are set, and when each is due. `match` defines their effects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Not scaled by `at_speed`: network delay does not depend on the game's speed."""
 
 
 START_FACTOR = 2
-"""Players who start play themselves have this many times the time to join, once all are there: they may warm up."""
+"""Factor for the time to join, once all are there, if the players start play themselves. It lets them warm up."""
 
 
 class Alarm(StrEnum):
-    """What a match waits for; the times are in `timers`."""
+    """The kinds of alarms of a match. Their durations are in `timers`."""
 
     ACTION = "action"
     ALL_LEFT = "all_left"
@@ -48,14 +48,17 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self._are_all_maps_over()
 
     def _awaits_start(self) -> bool:
-        """True if the players or an action must start play, and all players are there; some if none are listed."""
+        """True if the players or an action must start play, and all players are there.
+
+        Without a roster, one player is enough.
+        """
         presence = self.presence
         if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
             return False
         return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
-        """Return when the time to start play ends; who has just come back has time to be ready even after it."""
+        """Return when the time to start play ends. A player who has just come back still gets time to be ready."""
         if self.start_awaited_ms is None or not self._awaits_start():
             return None
         end_ms = self.start_awaited_ms + to_ms(START_FACTOR * self.timers.join_s)
@@ -101,7 +104,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._returning_since_ms() if first_ms is None else first_ms
 
     def _returning_since_ms(self) -> int | None:
-        """Return since when players who left, or who are still loading, are awaited; None if none are."""
+        """Return since when the match has waited for players who left or are loading; None if it does not wait."""
         if self.roster_broken_ms is not None or not self._awaits_roster():
             return self.roster_broken_ms
         return self.presence.loading_since_ms()
@@ -127,14 +130,14 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._given_at_ms if is_first else None
 
     def _return_ms(self) -> int | None:
-        """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
+        """Return the deadline for players who left to enter again, and for players who are still loading to enter."""
         presence, since_ms = self.presence, self._returning_since_ms()
         if since_ms is None:
             return None
         end_ms, load_ms = self._join_end_ms(since_ms), to_ms(self.timers.client_load_s)
         if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
-        # After lost lines, the console needs the load time to tell who is there.
+        # After lines were lost, the console's list shows who is there only after the load time.
         return end_ms if presence.doubt_since_ms is None else max(end_ms, presence.doubt_since_ms + load_ms)
 
     def _awaits_roster(self) -> bool:
@@ -148,7 +151,10 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
 
     def _after_first_change(self, due_ms: int) -> int:
-        """Return the same, regardless of later map changes: a client may crash with their reason repeatedly."""
+        """Return a time that leaves players enough time to return after a map change before `due_ms`.
+
+        Later map changes do not extend it, because a client that crashes repeatedly may log the reason of a map change.
+        """
         changed_ms = self.presence.map_change_at_ms
         return due_ms if changed_ms is None or changed_ms > due_ms else self._after_map_change(due_ms)
 
@@ -159,10 +165,10 @@ class MatchAlarms(MatchState, kw_only=True):
         return due_ms if changed_ms is None else max(due_ms, changed_ms + grace_ms)
 
     def _demo_ms(self) -> int:
-        """Return how much longer all timeouts are, from the end of a map until the next one loads."""
+        """Return by how much all timeouts are extended, from the end of a map until the next map loads."""
         return to_ms(self.timers.demo_s) if self.presence.is_map_over else 0
 
     def _demo_end_ms(self) -> int:
-        """Return until when the server completes the recording of a map that has ended; 0 if it does not."""
+        """Return when the server has completed the recording of a map that has ended; 0 if it does not record."""
         ended_ms, demo_ms = self.presence.map_change_at_ms, self._demo_ms()
         return 0 if ended_ms is None or not demo_ms else ended_ms + demo_ms

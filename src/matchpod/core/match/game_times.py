@@ -1,8 +1,8 @@
 """Convert times of a game that runs faster or slower than our clock to our time.
 
-Only simulated games do. Their events keep the time of the game, so durations and intervals are those of the game; times
-that callers see are ours. Each log post says which time of the game was which of ours. A time between two posts is
-interpolated, and none is later than the post that reported it, so times are in order and never in the future.
+Only simulated games run at another speed. Their events keep game time, so durations and intervals are in game time;
+times that callers see are in our time. Each log post relates a game time to our time. A time between two posts is
+interpolated, and no time is later than the post that reported it, so times are in order and never in the future.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Final
 import msgspec
 
 TOLERANCE_MS: Final = 500
-"""How far times may be behind the posts before the speed is measured again: posts vary a little."""
+"""How far computed times may lag behind the posts before the speed is measured again. The times of posts vary."""
 
 MAX_STRETCHES: Final = 2000
-"""Most stretches stored, of which a usual sandbox match has some hundred. Beyond that, the last one is replaced."""
+"""Maximum number of stored stretches. A usual sandbox match has some hundred. Beyond it, the last is replaced."""
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part of a game with the same speed: from `from_ms` of the game, which is `our_ms`, `per_ms` take `lasts_ms`."""
+    """A part of a game with constant speed, from game time `from_ms`, which is `our_ms` in our time.
+
+    From there on, `per_ms` of game time take `lasts_ms` of our time.
+    """
 
     from_ms: int
     our_ms: int
@@ -29,19 +32,19 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lasts_ms: int = 0
 
     def ours(self, at_ms: int) -> int:
-        """Return our time for a time of the game; it need not be within the stretch."""
+        """Return our time for a game time, which need not be within the stretch."""
         return self.our_ms + max(0, at_ms - self.from_ms) * self.lasts_ms // self.per_ms
 
 
 class GameTimes(msgspec.Struct):
-    """What is known about the times of one game. Without any post, as in real time, its times are ours."""
+    """The relation between the time of one game and our time. Without posts, as for real servers, both are the same."""
 
     stretches: list[Stretch] = []
     until_ms: int = 0
-    """The latest time of the game that is known in our time."""
+    """The latest game time whose time in ours is known."""
 
     def add_post(self, sent_ms: int, received_ms: int) -> None:
-        """Add that a post sent at this time of the game was received at this time of ours. Earlier times stay."""
+        """Record at which game time a post was sent, and when it was received. Earlier times stay the same."""
         if not self.stretches:
             self.stretches.append(Stretch(sent_ms, received_ms))
         elif sent_ms > self.until_ms:
@@ -49,7 +52,7 @@ class GameTimes(msgspec.Struct):
         self.until_ms = max(sent_ms, self.until_ms)
 
     def ours(self, at_ms: int) -> int:
-        """Return our time for a time of the game."""
+        """Return our time for a game time."""
         stretches = self.stretches
         if not stretches:
             return at_ms

@@ -1,9 +1,9 @@
 """Recognize the knife round before a map, in which nothing counts.
 
-The log shows a knife round as it shows a first round that counts: the server only restarts the game after it. So the
-first start of a map that begins with a knife round is taken for the knife round, until that round is decided or the
-server returns to warmup, or the plugin reports that the map is live. If a second round follows instead, there was no
-knife round: the map is live, and its first round is lost.
+In the log, a knife round looks like a first round that counts, except that the server restarts the game after it. So on
+a map that should begin with a knife round, the first start is treated as its start. The knife round ends when it is
+decided, when the server returns to warmup, or when the plugin reports that the map is live. If a second round follows
+instead, there was no knife round: the map is live, and its first round is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matchpod.core.model import GameSettings, StartSides
 
 
 class KnifeRound(msgspec.Struct, omit_defaults=True):
-    """The knife round of the newest map. `start` is how the log showed its start, as long as it is not over."""
+    """The knife round of the newest map. `start` is the event with which it began; None before and after the round."""
 
     over_on: int = 0
     """The number of the last map whose knife round is over; 0 if there was none."""

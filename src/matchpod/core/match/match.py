@@ -7,27 +7,28 @@
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
 # - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
 #   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
-# - If the caller turned that off, the players start each map by being ready, or a person orders it. If that does not
-#   happen within twice the time to join after all are there, the match is canceled.
+# - If the caller turned automatic start off, the players start each map by being ready, or a person orders the start.
+#   If neither happens within twice the time to join after all players are there, the match is canceled.
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
-# - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
-#   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
-#   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
-# - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. If the
-#   server was silent or replaced, or lines were lost, within that time, the match is canceled as without that wish.
+# - If a listed player leaves while no map is live, the time to join runs again, from that moment or from the load of
+#   the next map. It stops when all have entered; connecting is not enough. If a client is loading when the time ends,
+#   the match waits for it, up to the load time. After lines were lost, it is unknown who is there: the alarm waits.
+# - If the caller chose to forfeit on a no-show, a team that is complete when the time to join ends wins if the other is
+#   incomplete. If the server was silent or replaced, or lines were lost, in that time, the match is canceled instead.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
-# - While a demo is recorded, all timeouts between the end of a map and the next one are longer by the delay of GOTV and
-#   30 s, and until then no map change is requested again: no change of ours cuts the recording.
+# - While a demo is recorded, all timeouts between the end of a map and the next map are extended by the GOTV delay and
+#   30 s. No map change is requested again until then, because it would cut the recording.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
-# - An action changes the match when it is requested, if it is possible then: its roster, its time to join, its end.
-#   It is done when the server's log or its plugin says so, and fails if they do not in time. See `match_actions`.
-# - A person may order the start: play begins without the listed players who are not connected, and then waits for one
-#   of them only once they have connected. An ordered start is not revoked when players leave.
-# - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
-#   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
+# - An action that changes the roster, the time to join or the end of a match does so when it is requested, if it is
+#   possible then. It is done when the server's log or its plugin confirms it, and fails without a confirmation in time.
+#   See `match_actions`.
+# - A person may order the start: play begins without the listed players who are not connected. The match waits for such
+#   a player again only after they have connected. An ordered start is not revoked when players leave.
+# - A team may forfeit: the match ends with the score so far, and a live map ends without a winner. A forfeit has no
+#   effect once play has decided the match, even if the report of the end is still missing.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
@@ -102,7 +103,7 @@ class Match(MatchActions, kw_only=True):
         )
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
-        """Record when the match got its server, and whether it had to wait for one. Idempotent."""
+        """Record when the match got its server, and whether it had to wait for a server. Idempotent."""
         self.allocated_at_ms, self.was_pending = at_ms, was_pending
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
@@ -187,13 +188,13 @@ class Match(MatchActions, kw_only=True):
         return []
 
     def resume(self, now_ms: int) -> None:
-        """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
+        """Record that log lines and requests may have been lost, so that a start is soon requested again."""
         self.presence.mark_doubtful(now_ms)
         if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
             self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
 
     def disturb(self, now_ms: int) -> None:
-        """Record that players could not join as usual, or were not seen to."""
+        """Record that players could not join as usual, or that the log may lack their joining."""
         self.disturbed_ms = now_ms
 
     def tick(self, now_ms: int) -> list[Effect]:
@@ -208,7 +209,7 @@ class Match(MatchActions, kw_only=True):
         return self._cancel(CancelMatch(reason), now_ms)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Let play begin without the missing players. No effects if no player is there, or no loaded map waits."""
+        """Start play without the missing players. No effects if no player is connected, or no loaded map waits."""
         if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
             return []
         if not self._move(Trigger.START_ORDERED):
@@ -343,7 +344,7 @@ class Match(MatchActions, kw_only=True):
     # --- maps whose end was lost --------------------------------------------------------------------------------
 
     def end_series(self, now_ms: int) -> list[Effect]:
-        """End a match about which nothing more will be reported, if all is played or its result can be determined."""
+        """End a match after its last report, if all maps are over or its result can be determined."""
         self.reported.over_since_ms = None
         if self.phase is MatchPhase.OVER:
             return []
@@ -382,7 +383,7 @@ class Match(MatchActions, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _track_roster(self, now_ms: int) -> None:
-        """Record since when players must return, or be ready: coming and going restarts nothing."""
+        """Record since when players must return or be ready. Players who leave and return meanwhile do not reset it."""
         if self.start_awaited_ms is None and self._awaits_start():
             self.start_awaited_ms = now_ms
         if not self._awaits_roster():

@@ -1,7 +1,7 @@
-"""Track the actions of a match: whether each is possible, what has become of it, and what proves that it is done.
+"""Track the actions of a match: whether each is possible, its state, and the events that confirm it.
 
-An action is done when the server's log or its plugin says so, never because a command was sent. What an action changes
-in the match itself, such as its roster, is changed when it is requested; `match` does that.
+An action is done when the server's log or its plugin confirms it, never because a command was sent. Changes to the
+match itself, such as to its roster, are made by `match` when the action is requested.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from matchpod.core.match.roster import RosterRole
 from matchpod.core.model import MAX_LISTED_PLAYERS
 
 AT_END: Final = "The match ended before this was done."
-NOT_CONFIRMED: Final = "The server did not confirm it in time."
+NOT_CONFIRMED: Final = "The server did not confirm the action in time."
 DECIDED: Final = "Play has decided the match already."
-REFUSED: Final = "The server refused it."
+REFUSED: Final = "The server rejected the action."
 FROM_NEXT_ROUND: Final = "Play pauses when this round has ended."
 LIFTED: Final = "The pause was lifted before play stopped."
 
@@ -58,7 +58,7 @@ _LISTED: Final = Obstacle(text="This person is on the list of the match already.
 _PAUSED: Final = Obstacle(text="Play is paused already, or will be in the next freeze time.")
 _NOT_PAUSED: Final = Obstacle(text="Play is not paused.")
 _TIMEOUT: Final = Obstacle(text="This is a tactical timeout of a team: it ends by itself.")
-_NO_DEADLINE: Final = Obstacle(text="The time to join does not run.")
+_NO_DEADLINE: Final = Obstacle(text="The time to join is not running.")
 _LOADING: Final = Obstacle(text="The next map is not loaded yet.", retry_after_s=10)
 _NOBODY_HERE: Final = Obstacle(text="No player is on the server.")
 _PHASES: Final = {
@@ -89,7 +89,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         if len(self.actions) >= MAX_ACTIONS:
             return _TOO_MANY
         if rule.is_single and any(record.action.type is action_type for record in self._open_actions()):
-            return Obstacle(text="The same was requested already, and is not done yet.", retry_after_s=5)
+            return Obstacle(text="The same action was requested already, and is not done yet.", retry_after_s=5)
         found = _OBSTACLES.get(action_type)
         return None if found is None else found(self)
 
@@ -165,7 +165,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         presence = self.presence
         return any(player_id in group for group in (presence.connected, presence.guests, presence.turned_away))
 
-    # --- what becomes of them --------------------------------------------------------------------------------------
+    # --- the states of actions -------------------------------------------------------------------------------------
 
     def note_action_sent(self, action_id: str) -> None:
         """Record that an action was sent to the server, or is about to be."""
@@ -201,7 +201,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         return record
 
     def _refuse_action(self, action: ActionRequest, why: str, now_ms: int) -> None:
-        """Record an action that is no longer possible, although it was when it was accepted."""
+        """Record an action that was possible when it was accepted, but is no longer possible."""
         if len(self.actions) < MAX_ACTIONS:
             self._finish_action(self._add_action(action, now_ms), why)
         else:
@@ -219,12 +219,12 @@ class MatchActions(MatchAlarms, kw_only=True):
         self.action_changes.append(ActionChange(record.action.id, state, detail))
 
     def _end_actions(self) -> None:
-        """The match has ended: a forfeit is done, nothing else can be."""
+        """Close all open actions at the end of the match: a forfeit is done, the others have failed."""
         for record in self._open_actions():
             self._finish_action(record, None if record.action.type is ActionType.FORFEIT else AT_END)
 
     def _observe_actions(self, event: GameEvent, now_ms: int) -> None:
-        """Find the actions that an event proves to be done."""
+        """Finish the actions that an event confirms."""
         for record in self._open_actions():
             if self._is_proved(record, event):
                 self._finish_action(record)
@@ -261,11 +261,11 @@ class MatchActions(MatchAlarms, kw_only=True):
                 return self._is_carried_out(record)
 
     def _is_carried_out(self, record: ActionRecord) -> bool:
-        """True if the state of the match shows that an action is done; False for one that only an event can confirm."""
+        """True if the state of the match shows that an action is done; False if only an event can confirm it."""
         action, played = record.action, self.current_map
         match action.type:
             case ActionType.PAUSE:
-                # Before it is sent, it is another pause, which players may be able to lift.
+                # A pause that began before the action was sent is another pause, which players may be able to lift.
                 return record.state is ActionState.SENT and played.has_pause and played.round_number is None
             case ActionType.START:
                 return self.phase is MatchPhase.LIVE or self.knife.start is not None
@@ -279,8 +279,9 @@ class MatchActions(MatchAlarms, kw_only=True):
 
 
 def _is_said(action: ActionRequest, event: GameEvent) -> bool:
-    """True if the log has a text, whose end the game may cut. Some servers log only the command: then its size must do,
-    since we hide the rest of it.
+    """True if an event shows that a text was sent to the chat. The game may cut the end of the text.
+
+    Some servers log only the command. It is recognized by its size, because its text is hidden.
     """
     match event:
         case ServerSaid():
@@ -292,7 +293,7 @@ def _is_said(action: ActionRequest, event: GameEvent) -> bool:
 
 
 ROSTER_ACTIONS: Final = (ActionType.ADD_PLAYER, ActionType.REMOVE_PLAYER, ActionType.REPLACE_PLAYER)
-"""What changes the roster."""
+"""Actions that change the roster."""
 
 _OBSTACLES: Final[dict[ActionType, Callable[[MatchActions], Obstacle | None]]] = {
     ActionType.PAUSE: MatchActions._pause_obstacle,

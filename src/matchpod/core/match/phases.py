@@ -22,7 +22,7 @@ class MatchPhase(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a match to another phase."""
+    """The trigger of a phase change."""
 
     ROSTER_READY = "roster_ready"
     """All listed players are in the game and, in modes with a series, on a side or past the time to choose one."""

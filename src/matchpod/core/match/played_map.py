@@ -32,18 +32,18 @@ from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER, Ledger, RoundPhase
 
 MAX_NAMES = 1024
-"""Most player names stored per map: far more than join a server with 64 slots, but ids may be forged."""
+"""Maximum number of player names stored per map. Far fewer join a server with 64 slots, but ids may be forged."""
 
 
 class MapStatus(StrEnum):
-    """The status of a map. The values are those of the API."""
+    """The status of a map. The API uses the same values."""
 
     UPCOMING = "upcoming"
     """Not live yet: waiting for players, or not loaded."""
     LIVE = "live"
     """Live: events count toward score and statistics."""
     FINISHED = "finished"
-    """Over: with a final score, or with the last known one if its end was lost."""
+    """Over, with the final score, or with the last known score if its end was lost."""
     CANCELLED = "cancelled"
     """The match was canceled before the map ended."""
 
@@ -54,14 +54,14 @@ _OPEN = (MapStatus.UPCOMING, MapStatus.LIVE)
 class PlayedMap(msgspec.Struct, kw_only=True):
     """One map of a match; `number` is its 1-based position in the series.
 
-    `round_number` is the round in progress, `latest_round` the one started last; both are None while the log does not
-    tell, after lines of it were lost. `is_scored` is False in a deathmatch,
-    where the team score has no meaning: the map then has neither score nor winner.
+    `round_number` is the round in progress, `latest_round` the round that started last. Both are None while they are
+    unknown because log lines were lost. `is_scored` is False in a deathmatch, where the team score has no meaning: the
+    map then has neither score nor winner.
     """
 
     number: int
     name: str
-    """As requested; as on the server where no map was requested."""
+    """The requested name; if no map was requested, the name on the server."""
     ledger: Ledger
     is_scored: bool = True
     status: MapStatus = MapStatus.UPCOMING
@@ -72,9 +72,9 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     team2_score: int = 0
     winner: Winner | None = None
     played_name: str | None = None
-    """The name on the server, which for a workshop map differs from the requested one; None until it is known."""
+    """The name on the server, which differs from the requested name for workshop maps; None until it is known."""
     team1_name: str | None = None
-    """As on the server at the newest start of the map."""
+    """The name on the server when the map was last started."""
     team2_name: str | None = None
     team1_side: Side | None = None
     start_side: Side | None = None
@@ -83,11 +83,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     latest_round: int | None = None
     is_round_unknown: bool = False
     has_pause: bool = False
-    """Paused until someone lifts the pause, or will be from the next freeze time on."""
+    """True if play is paused until a person ends the pause, or will be from the next freeze time on."""
     has_timeout: bool = False
-    """A team has a tactical timeout, or will have it in the next freeze time. It ends by itself."""
+    """True if a team has a tactical timeout, or will have it in the next freeze time. A timeout ends by itself."""
     has_final_score: bool = False
-    """The last decided round ended the map, by the rules of the match; only the report of the end is missing."""
+    """True if the last decided round ended the map, by the rules of the match, and only the end report is missing."""
     names: dict[PlayerId, str] = msgspec.field(default_factory=dict)
 
     @classmethod
@@ -161,7 +161,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.apply(event)
 
     def apply_combat(self, event: GameEvent) -> bool:
-        """Apply one of COMBAT_EVENTS: a fast path, since they are most of the events and affect statistics only.
+        """Apply one of COMBAT_EVENTS. This is a fast path, because most events are combat and affect statistics only.
 
         Return True if the server floods the map with kills.
         """
@@ -182,13 +182,13 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self._close(MapStatus.CANCELLED, self.last_event_at_ms)
 
     def end_without_result(self) -> None:
-        """End a map whose end was lost: it keeps the last known score, and its winner is unknown."""
+        """End a map whose end was lost. It keeps the last known score, and its winner is unknown."""
         end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
         self.ledger.apply(end)
         self._close(MapStatus.FINISHED, self.last_event_at_ms)
 
     def cut(self) -> None:
-        """End a live map that is not played on: it keeps its score and has no winner."""
+        """End a live map whose play does not continue. It keeps its score and has no winner."""
         at_ms, name = self.last_event_at_ms or 0, self.played_name or self.name
         self.apply(MapEnded(at_ms, name, self.team1_score, self.team2_score, is_winner_known=False))
 
@@ -233,12 +233,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self.round_number, self.latest_round = None, event.round_number
                 self.has_final_score = event.is_last
                 self._set_score(event.team1_score, event.team2_score)
-            case LogGap():  # rounds may have ended: the next score tells how many
+            case LogGap():  # rounds may have ended; the next score shows how many
                 self.is_round_unknown = self.is_scored
                 self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
-                # In the first round, lines were lost and the players show other sides than assumed.
+                # In the first round: lines were lost, and the players are not on the sides that were assumed.
                 self.start_side = event.team1_side if self.round_number == 1 else self.start_side
             case RoundRestored():
                 self._restore(event)
@@ -270,7 +270,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.has_timeout = False
 
     def _set_team_names(self, team1_name: str | None, team2_name: str | None) -> None:
-        """Set both names if at least one is given: names of two statements belong to different teams."""
+        """Set both names if at least one is given. Names from different events are never combined."""
         if team1_name or team2_name:
             self.team1_name, self.team2_name = team1_name, team2_name
 
@@ -325,9 +325,9 @@ def unknown_maps(maps: Sequence[PlayedMap]) -> list[PlayedMap]:
     return [played for played in maps if played.is_finished and played.is_scored and played.winner is None]
 
 
-def is_same_map(one: str, other: str) -> bool:
+def is_same_map(first: str, second: str) -> bool:
     """True if both names are of the same map; a workshop map may be named with or without its path."""
-    return one.rpartition("/")[2] == other.rpartition("/")[2]
+    return first.rpartition("/")[2] == second.rpartition("/")[2]
 
 
 def map_name(settings: GameSettings, number: int) -> str:

@@ -1,9 +1,9 @@
 """Track which human players are, were or may be on the server. Bots are ignored.
 
-With a roster only listed players count: others are kicked and not tracked as players. Spectators and coaches are let
-in as guests: nothing waits for them, and a server on which only they are is empty. A client counts as connected
-from its first log line, and is in the game once it has entered. A map change disconnects all players for a while, so
-the time of the change is recorded; the match, which has the timers, decides how long to wait for them.
+With a roster, only listed players count. Unlisted players are kicked, and not tracked as players. Listed spectators and
+coaches are guests: the match does not wait for them, and a server with guests only counts as empty. A client counts as
+connected from its first log line, and is in the game once it has entered. A map change disconnects all players for a
+while, so the time of the change is recorded; the match, which has the timers, decides how long to wait for them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from matchpod.core.events import (
 from matchpod.core.match.roster import Roster
 
 MAX_SEEN_PLAYERS = 1024
-"""Most players tracked per match: far more than join a server with 64 slots, but ids may be forged."""
+"""Maximum number of players tracked per match. Far fewer join a server with 64 slots, but ids may be forged."""
 
 NOT_LISTED = "You are not on the player list of this match"
 """Kick reason shown to a player who is not on the roster."""
 
 
 class PlayerConnection(msgspec.Struct):
-    """A client on the server. `entered_ms` is None until it enters the map, `side` until it joins one.
+    """A client on the server. `entered_ms` is None until it enters the map, `side` until it joins a side.
 
-    `loading_ms` is since when it loads the map; None once it has entered, and while it stays on a map that is over.
+    `loading_ms` is when it began to load the map; None once it has entered, and while it stays on a map that is over.
     """
 
     user_id: int
@@ -50,14 +50,14 @@ class PlayerConnection(msgspec.Struct):
 class Presence(msgspec.Struct, kw_only=True):
     """The human players of a match.
 
-    `empty_since_ms` is when the last player left; None while a player is connected and before the first one. If
-    `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last. If `is_cut`, log
-    lines were lost before that load, so that some players were not seen to leave. `doubt_since_ms` is when lines were
-    last lost; None once the console's list agrees. `seen` and `unseen`: since when that list has or lacks a player.
-    `has_list` once that list has said who is there since the last loss, although clients may still be loading.
-    `left` has the players who left and were not just disconnected by a map change. `guests` has the spectators and
-    coaches who are on the server. `excused` are the listed players without whom play was started: nothing waits for
-    them until they connect.
+    `empty_since_ms` is when the last player left; None while a player is connected, and before the first one connects.
+    If `is_map_over`, the map has ended and clients must enter the next map. `loaded_map` is the map loaded last. If
+    `is_cut`, log lines were lost before that load, so the log may lack players who left. `doubt_since_ms` is when lines
+    were last lost; None once the console's list of players agrees. `seen` and `unseen` are the times since when that
+    list has contained or lacked a player. `has_list` is True once the list has shown who is there since the last loss,
+    even if clients are still loading. `left` has the players who left and were not just disconnected by a map change.
+    `guests` has the spectators and coaches on the server. `excused` has the listed players without whom play was
+    started; the match does not wait for them until they connect.
     """
 
     roster: Roster = Roster()
@@ -95,15 +95,15 @@ class Presence(msgspec.Struct, kw_only=True):
         self.unseen.clear()
 
     def is_unlisted(self, player_id: PlayerId) -> bool:
-        """True for a human who may not be on the server; False for all humans without a roster."""
+        """True for a human who is not allowed on the server. Without a roster, all humans are allowed."""
         return not self.roster.is_let_in(player_id) and is_human(player_id)
 
     def is_outsider(self, player_id: PlayerId) -> bool:
-        """True for a human whose numbers are not those of a player: unlisted, a spectator or a coach."""
+        """True for a human whose statistics do not count: an unlisted person, a spectator or a coach."""
         return not self.roster.is_counted(player_id) and is_human(player_id)
 
     def user_id_of(self, player_id: PlayerId) -> int:
-        """Return the newest user id of a person on the server; if doubtful, another person may have it by now."""
+        """Return the newest user id of a person on the server. After lines were lost, another person may have it."""
         known = self.connected.get(player_id) or self.guests.get(player_id)
         return self.turned_away.get(player_id, UNKNOWN_USER_ID) if known is None else known.user_id
 
@@ -114,7 +114,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in listed if player not in self.excused) if self.excused else listed
 
     def excuse_absent(self) -> None:
-        """Wait no longer for the listed players who are not connected, until they connect."""
+        """Stop waiting for the listed players who are not connected, until they connect."""
         self.excused.extend(self.absent())
 
     def missing(self) -> tuple[PlayerId, ...]:
@@ -122,12 +122,12 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.awaited if player not in self.ever_connected)
 
     def missing_of_created(self) -> tuple[PlayerId, ...]:
-        """Return the players listed at creation who never connected, less those whom an action took out."""
+        """Return the players listed at creation who never connected, except players whom an action removed."""
         listed = self.roster.players
         return tuple(who for who in self.roster.created if who in listed and who not in self.ever_connected)
 
     def joined_of_created(self) -> tuple[PlayerId, ...]:
-        """Return the players listed at creation who connected at least once, less those whom an action took out."""
+        """Return the players listed at creation who connected at least once, except players whom an action removed."""
         listed = self.roster.players
         return tuple(who for who in self.roster.created if who in listed and who in self.ever_connected)
 
@@ -140,17 +140,17 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.roster.players if player not in self.connected)
 
     def loading(self) -> tuple[PlayerId, ...]:
-        """Return the awaited players whose clients load the map, in roster order."""
+        """Return the awaited players whose clients are loading the map, in roster order."""
         return tuple(player for player in self.awaited if self._loading_ms(player) is not None)
 
     def loading_since_ms(self) -> int | None:
-        """Return since when the last of the awaited players loads the map; None if none does."""
+        """Return when the last awaited player began to load the map; None if no awaited player is loading."""
         return max((at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None), default=None)
 
     def is_team_here(self, team: Team, now_ms: int, *, load_ms: int) -> bool:
-        """True if all awaited players of a team are on the server; one who has been loading for `load_ms` is not.
+        """True if all awaited players of a team are on the server; False for a team without awaited players.
 
-        False for a team without any.
+        A player who has been loading for `load_ms` does not count as being on the server.
         """
         members = [player for player in self.awaited if self.roster.team_of(player) is team]
         return bool(members) and all(self._is_here(player, now_ms - load_ms) for player in members)
@@ -160,9 +160,9 @@ class Presence(msgspec.Struct, kw_only=True):
         return player_id in self.connected and (loading_ms is None or loading_ms > began_after_ms)
 
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
-        """Return until when to wait for players who load the map at `end_ms`; `end_ms` if any other player is awaited.
+        """Return until when to wait for players who are loading the map at `end_ms`; `end_ms` if others are absent.
 
-        Who connects after `end_ms` or has been loading for `load_ms` by then is not waited for.
+        Players who connect after `end_ms`, or have been loading for `load_ms` by then, are not waited for.
         """
         began = [at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None]
         is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
@@ -173,7 +173,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if one is not in the game or there is no roster."""
+        """Return when the last awaited player entered; None if a player is missing, or if there is no roster."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
@@ -199,7 +199,7 @@ class Presence(msgspec.Struct, kw_only=True):
             case RoundStarted():
                 self._connect_line_ups(event, now_ms)
             case LogGap() if self.is_doubtful:
-                self.doubt_since_ms, self.has_list = now_ms, False  # keeps what the console has listed so far
+                self.doubt_since_ms, self.has_list = now_ms, False  # keep the players that the console has listed
             case LogGap():
                 self.mark_doubtful(now_ms)
             case PlayersSeen() if self.is_doubtful and not self.is_map_over:
@@ -209,13 +209,13 @@ class Presence(msgspec.Struct, kw_only=True):
         return []
 
     def change_roster(self, roster: Roster) -> list[Kick]:
-        """Set who is listed from now on; return kicks for those who are on the server and no longer listed."""
+        """Replace the roster; return kicks for people on the server who are no longer listed."""
         self.roster = roster
         here = {**self.connected, **self.guests}.items()
         return [Kick(player_id, found.user_id, NOT_LISTED) for player_id, found in here if self.is_unlisted(player_id)]
 
     def map_ended(self, now_ms: int) -> None:
-        """Record the end of a map that another one follows: all players have to enter the next map."""
+        """Record the end of a map that is not the last: all players have to enter the next map."""
         self.is_map_over = True
         self.map_change_at_ms = now_ms
         for connection in self.connected.values():
@@ -258,7 +258,7 @@ class Presence(msgspec.Struct, kw_only=True):
     def _join_side(self, event: PlayerJoinedSide, now_ms: int) -> None:
         connection = self.connected.get(event.player_id)
         if connection is None:
-            # Leaving a side is also logged for clients that have already disconnected; joining one is not.
+            # Leaving a side is also logged for clients that have already disconnected. Joining a side is not.
             if event.side is None:
                 return
             connection = PlayerConnection(UNKNOWN_USER_ID, event.name)
@@ -294,7 +294,7 @@ class Presence(msgspec.Struct, kw_only=True):
         self.turned_away.pop(event.player_id, None)
         self.seen.pop(event.player_id, None)
         if not event.is_map_change:
-            self._mark_left(event.player_id)  # also one who was still loading the map
+            self._mark_left(event.player_id)  # even if the player was still loading the map
         if self.connected.pop(event.player_id, None) is None:
             return
         if event.is_map_change:
@@ -317,7 +317,10 @@ class Presence(msgspec.Struct, kw_only=True):
         self.is_map_over = False
 
     def _reconcile(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
-        """Apply the console's list: new players connect at once; after `load_ms` they enter and missing ones leave."""
+        """Apply the console's list. New players connect at once.
+
+        After `load_ms`, new players enter the game and players missing from the list leave.
+        """
         kicks = []
         for player_id, name in event.names.items():
             if self.is_unlisted(player_id):
@@ -343,7 +346,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return kicks
 
     def _is_certain(self, connection: PlayerConnection) -> bool:
-        """False if the line may be lost that says that a player entered: it is not if the client connected later."""
+        """False if the log line of a player's entry may be lost: the client connected before lines were lost."""
         began_ms, is_logged = connection.loading_ms, connection.user_id != UNKNOWN_USER_ID
         has_begun = is_logged and began_ms is not None and began_ms > (self.doubt_since_ms or 0)
         return connection.entered_ms is not None or has_begun

@@ -22,8 +22,8 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The latest reports of the plugin.
 
     `live_number` is the number of a map reported live before the log shows it. `over_since_ms` is when the series was
-    reported over or won by known wins; missing lines and reports get a grace period from then on. `cut` is the previous
-    state of a map that seemed to go live again after lines were lost: it may have been a later map instead.
+    reported over, or was won by known wins; a grace period for missing lines and reports begins then. `cut` is the
+    previous state of a map that seemed to go live again after lines were lost, but may have been a later map.
     """
 
     rules: SeriesRules
@@ -34,7 +34,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     cut: PlayedMap | None = None
 
     def apply(self, report: Report, now_ms: int) -> None:
-        """Apply a report that fits the series format; it replaces an earlier one of the same kind and map."""
+        """Apply a report that fits the series format; it replaces an earlier report of the same kind and map."""
         match report:
             case LiveReported() if report.map_number <= self.rules.map_count:
                 self.live_number = report.map_number
@@ -44,13 +44,13 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.score = score
                 self.over_since_ms = now_ms
             case _:
-                pass  # a series of another length, or one that was aborted
+                pass  # a series of another length, or an aborted series
 
     def _score_of(self, report: SeriesReported) -> tuple[int, int]:
-        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin knows of no maps given
+        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count given maps
 
     def extend_wait(self, now_ms: int) -> None:
-        """Restart the grace period: a round began, so the log is still being received."""
+        """Restart the grace period, because the beginning of a round shows that the log is still being received."""
         if self.over_since_ms is not None:
             self.over_since_ms = now_ms
 
@@ -60,9 +60,9 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.score = self.over_since_ms = None
 
     def current_number(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
-        """Return the number of the map the server is on: as reported by the plugin, else by the name of the map.
+        """Return the number of the map that the server is on, from the plugin's report or the name of the loaded map.
 
-        `loaded` is that name if log lines were lost, else empty: without a loss a restarted map may have any name.
+        `loaded` is that name if log lines were lost. Otherwise it is empty, because a restarted map may have any name.
         """
         number = max(current.number + current.is_finished, self.live_number or 0)
         if number == current.number and is_same_map(loaded, current.name):
@@ -88,7 +88,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return True
 
     def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
-        """Make the map that goes live the last one. If lines were lost and a map is live, keep its state in `cut`."""
+        """Make the map that goes live the last of `maps`. If lines were lost while a map was live, keep it in `cut`."""
         is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
         self.live_number, self.cut = None, maps[-1] if is_doubtful else None
         if is_doubtful:
@@ -97,7 +97,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
             maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""
+        """Apply the reported number of the last map, which may be a later map instead of a restart of the same map."""
         if self.cut is not None and maps[-1].number < number <= self.rules.map_count:
             last, maps[-1], self.cut = maps[-1], self.cut, None
             self.end_maps_before(number, settings, maps)
@@ -113,11 +113,11 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return max(self.rules.score(winners_of(maps))) + len(unknown_maps(maps)) >= self.rules.format.wins_needed
 
     def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
-        """True if the winner of a match that is over is known, even if that of a map is not."""
+        """True if the winner of a match that is over is known, even if the winner of a map is not."""
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return the wins in the final score not covered by known winners; None without a consistent score."""
+        """Return the wins in the final score that known map winners do not explain; None without a consistent score."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:

@@ -1,16 +1,16 @@
-"""Decide which map a plugin's count of shots is about: the map number in a report may be wrong.
+"""Decide which map a plugin's count of shots belongs to, because the map number in a report may be wrong.
 
-A plugin can take the next map for the current one as soon as a map is decided, or the last one for the current one. A
-number is used only where it cannot belong to another map; otherwise the shots of that map stay unknown.
+A plugin may report the number of the next map as soon as a map is decided, or still report the number of the previous
+map. Counts are used only if they cannot belong to another map; otherwise the shots of that map stay unknown.
 """
 
 # RULES
-# - Rounds that were counted do not change: all but the last round of a finished map, all of a map before the current.
-#   A report that contradicts them is about another map.
+# - These counts no longer change: the rounds of a finished map except its last round, and all rounds of earlier maps.
+#   A report that contradicts them belongs to another map.
 # - A map that is not live yet has no shots. If the report repeats the counts of the current map and adds its last
-#   round, it is about that map.
-# - While the last round of the previous map lacks its count, the same holds for a report that has a round which the
-#   live map has not reached. Otherwise such a round counts: reports may overtake the log.
+#   round, it belongs to the current map.
+# - While the last round of the previous map has no count, the same is true of a report with a round that the live map
+#   has not reached: it belongs to the previous map. Otherwise such a round counts, as reports may overtake the log.
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Counts = Mapping[int, dict[PlayerId, tuple[int, int]]]
 
 
 class ReportedShots(msgspec.Struct, omit_defaults=True):
-    """What is known about the reports of shots of a match."""
+    """The state of the shot reports of a match."""
 
     has_counter: bool = False
     """True once a plugin has reported that it counts shots."""
     newest: dict[int, int] = {}
-    """The highest sequence number of each map."""
+    """The highest sequence number of the reports of each map."""
     final_map: int | None = None
-    """The map whose newest report is its last one."""
+    """The map whose newest report is its final report."""
     misplaced: int = 0
-    """Reports with counts that were ignored because it is uncertain which map they are about."""
+    """Number of reports with counts that were ignored because it is uncertain which map they belong to."""
 
     def read(
         self,
@@ -48,7 +48,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
         sequence: int | None = None,
         is_final: bool = False,
     ) -> list[ShotsCounted]:
-        """Return the counts of a report that are new, each with its map; nothing if that is uncertain."""
+        """Return the new counts of a report, each with its map; an empty list if the map is uncertain."""
         self.has_counter = True
         counted = {number: players for number, players in counts.items() if players}
         played = _map_of(maps, map_number, counted)
@@ -57,7 +57,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
             return []
         if sequence is not None:
             if sequence <= self.newest.get(played.number, -1):
-                return []  # repeated, or overtaken by a later one
+                return []  # repeated, or overtaken by a later report
             self.newest[played.number] = sequence
         if is_final or self.final_map == played.number:
             self.final_map = played.number if is_final else None
@@ -69,7 +69,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
         return [ShotsCounted(at_ms, played.number, number, counts[number], is_newest=is_newest) for number in counts]
 
     def awaits_last_round(self, played: PlayedMap) -> bool:
-        """True if a plugin counts shots, and may still report those of the last round of a map that is over."""
+        """True if a plugin counts shots, and may still report the last round of a map that is over."""
         return self.has_counter and self.final_map != played.number and not _has_last_count(played)
 
 
@@ -107,7 +107,7 @@ def _settled(maps: Sequence[PlayedMap], played: PlayedMap) -> Counts:
 
 
 def _agrees(known: Counts, counted: Counts) -> bool:
-    # A report may list more players: those who are not on the roster are not stored.
+    # A report may list more players, because players who are not on the roster are not stored.
     return all(shots.items() <= counted[number].items() for number, shots in known.items() if number in counted)
 
 

@@ -1,7 +1,7 @@
-"""List the people of a match and their roles: who may be on its server today, who plays, and who only watches.
+"""List the people of a match and their roles: who may be on its server now, who plays, and who only watches.
 
-A match begins with the people in its settings; an action changes them later. Only players are awaited and counted:
-spectators and coaches are let in, and are in no number of the match. Every change returns a new roster.
+A match begins with the people in its settings; actions may change them later. Only players are awaited, and only their
+statistics count. Spectators and coaches are just let in. Every change returns a new roster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matchpod.core.model import GameSettings, MatchType
 
 
 class RosterRole(StrEnum):
-    """What a listed person does in a match."""
+    """The role of a listed person in a match."""
 
     TEAM1 = "team1"
     """Plays for the first team."""
@@ -33,7 +33,7 @@ class RosterRole(StrEnum):
 
     @property
     def plays(self) -> bool:
-        """True for players, who are awaited and counted."""
+        """True for players, who are awaited and whose statistics count."""
         return self in _PLAYERS
 
     @staticmethod
@@ -51,16 +51,17 @@ _TEAMS: Final = {RosterRole.TEAM1: Team.TEAM1, RosterRole.TEAM2: Team.TEAM2}
 class Roster(msgspec.Struct, frozen=True, kw_only=True):
     """The people of a match.
 
-    If it `is_open`, no player was listed at creation: anyone may join and play. `created` are the players listed then.
+    If it `is_open`, no player was listed at creation, and anyone may join and play. `created` has the players listed at
+    creation.
     """
 
     roles: dict[PlayerId, RosterRole] = {}
     is_open: bool = True
     created: tuple[PlayerId, ...] = ()
     players: tuple[PlayerId, ...] = ()
-    """The players of today, in order. It follows from `roles`, and is kept because it is read with every event."""
+    """The current players, in order. Derived from `roles`, and stored because it is read for every event."""
     former: dict[PlayerId, RosterRole] = {}
-    """Players whom an action took out, with their last role as a player: what they did still counts."""
+    """Players whom an action removed, with their last role as a player. Their statistics still count."""
 
     @staticmethod
     def of(settings: GameSettings) -> Roster:
@@ -77,11 +78,11 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
         return Roster(roles=roles, is_open=not players, created=players, players=players)
 
     def role_of(self, player_id: PlayerId) -> RosterRole | None:
-        """Return what a person does in the match; None if they are not listed."""
+        """Return the role of a person; None if they are not listed."""
         return self.roles.get(player_id)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return the team for which a person plays or has played; None if they do not play or no team lists them."""
+        """Return the team that lists a person as a player, now or formerly; None if there is none."""
         team = _TEAMS.get(self.roles.get(player_id, RosterRole.SPECTATOR))
         return team or _TEAMS.get(self.former.get(player_id, RosterRole.SPECTATOR))
 
@@ -95,7 +96,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
         return role is not None and not role.plays
 
     def is_counted(self, player_id: PlayerId) -> bool:
-        """True if the numbers of a person belong to the match: players of today and former ones."""
+        """True if the statistics of a person count: for current and former players."""
         role = self.roles.get(player_id)
         return player_id in self.former or (self.is_open if role is None else role.plays)
 
@@ -108,11 +109,11 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
         return self._with({**self.roles, player_id: role})
 
     def remove(self, player_id: PlayerId) -> Roster:
-        """Take a person out. Removing one who is not listed changes nothing."""
+        """Remove a person. Removing a person who is not listed changes nothing."""
         return self._with({listed: role for listed, role in self.roles.items() if listed != player_id})
 
     def replace(self, out: PlayerId, in_: PlayerId) -> Roster:
-        """Let a person take the role of another one; ValueError if `out` is not listed."""
+        """Give the role of `out` to `in_`, and remove `out`. Raise ValueError if `out` is not listed."""
         role = self.roles.get(out)
         if role is None:
             raise ValueError(f"{out} is not on the roster")

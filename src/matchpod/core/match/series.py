@@ -1,8 +1,8 @@
 """Compute the score of a series and whether it is decided, from the winners of its finished maps.
 
-A tied map counts for neither team. A series ends when a team has the wins it needs, or when all maps are played. A team
-may have been given maps before the series: they count as won, and are not played. If the end of a map was lost, its
-winner can sometimes be inferred from the final score of the series.
+A tied map counts for neither team. A series ends when a team has the wins it needs, or when all maps are played. Maps
+that a team was given before the series count as won, and are not played. If the end of a map was lost, its winner can
+sometimes be inferred from the final score of the series.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matchpod.core.model import GameSettings, MapsWon, SeriesFormat, Winner
 
 
 class SeriesRules(msgspec.Struct, frozen=True):
-    """How long a series is, and the maps that each team was given before it."""
+    """The format of a series, and the maps that each team was given before it."""
 
     format: SeriesFormat
     given: MapsWon = MapsWon()
@@ -39,7 +39,7 @@ class SeriesRules(msgspec.Struct, frozen=True):
         return len(winners) >= self.map_count or max(self.score(winners)) >= self.format.wins_needed
 
     def unassigned_wins(self, score: tuple[int, int], winners: Sequence[Winner]) -> tuple[int, int] | None:
-        """Return the wins in a final score not covered by maps with a known winner; None if the two contradict."""
+        """Return the wins in a final score that these map winners do not explain; None if they contradict the score."""
         won1, won2 = self.score(winners)
         wins = score[0] - won1, score[1] - won2
         return wins if min(wins) >= 0 and sum(wins) <= self.map_count - len(winners) else None
@@ -51,6 +51,6 @@ def maps_won(winners: Sequence[Winner]) -> tuple[int, int]:
 
 
 def common_winner(wins: tuple[int, int], count: int) -> Winner | None:
-    """Return the winner of each of `count` maps that share these wins; None if the winners may differ."""
+    """Return the winner of each of `count` maps if these wins leave one possibility; None if the winners may differ."""
     shares = {Winner.TEAM1: wins[0], Winner.TEAM2: wins[1], Winner.TIE: count - sum(wins)}
     return next((team for team, share in shares.items() if share == count > 0), None) if sum(wins) <= count else None

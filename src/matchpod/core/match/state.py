@@ -1,6 +1,6 @@
-"""Hold the state of a match, and answer questions about it: its current map, its score, its teams.
+"""Hold the state of a match, with properties such as its current map, its score and its winner.
 
-The rules that change the state are in `match`, the times at which they act by themselves in `alarms`.
+The rules that change the state are in `match`, the alarms that trigger them in `alarms`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from matchpod.core.outcome import Outcome
 class MatchState(msgspec.Struct, kw_only=True):
     """The complete state of a match, as snapshots contain it.
 
-    `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
+    `maps` ends with the current map: the first map is in it from the start, a later map once it goes live.
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
-    all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
-    missing. `start_awaited_ms` is since when all players are there and have to start the next map themselves; None once
-    it is live. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or
-    the server was silent or replaced. `extra_join_ms` is what actions added to the time to join
-    that runs. `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
+    all have entered or play is requested. `is_start_ordered` is True if a person ordered the next map to begin without
+    the missing players. `start_awaited_ms` is since when all players are there and have to start the next map
+    themselves; None once it is live. `disturbed_ms` is when players were last unable to join as usual, or when the log
+    may lack their joining, because lines were lost or the server was silent or replaced. `extra_join_ms` is the time
+    that actions added to the current time to join. `action_changes` has every state of every action, in order;
+    `open_actions` has the actions that are neither done nor failed.
     """
 
     settings: GameSettings
@@ -69,12 +70,12 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def roster(self) -> Roster:
-        """The people of the match and their roles, as of today."""
+        """The people of the match and their current roles."""
         return self.presence.roster
 
     @property
     def is_plugin_list_outdated(self) -> bool:
-        """True if the match plugin's list of people, as sent at creation, is not that of today."""
+        """True if the roster has changed since it was sent to the match plugin at creation."""
         return self.settings.uses_plugin and self.roster.roles != Roster.of(self.settings).roles
 
     @property
@@ -85,9 +86,9 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """Maps won by each team, with those it was given.
+        """Maps won by each team, including maps that it was given.
 
-        If a finished match lacks a map winner, it is the score reported by the plugin, if any.
+        If a finished match has a map with an unknown winner, this is the score that the plugin reported, if any.
         """
         uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
         return (self.reported.score if uses_report else None) or self.reported.rules.score(winners_of(self.maps))

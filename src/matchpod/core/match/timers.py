@@ -7,24 +7,23 @@ import msgspec
 from matchpod.core.model import GameSettings
 
 DEMO_S = 30.0
-"""Time that a server needs after a map to stop its recording, besides the delay of GOTV: the plugin waits 14.5 s, and
-changes the map after 24 s."""
+"""Time that a server needs after a map to stop its recording, in addition to the GOTV delay. The plugin waits 14.5 s,
+and changes the map after 24 s."""
 
 UPLOAD_BEGINS_S = 60.0
-"""Time after a map, besides the delay of GOTV, by which its upload has begun: the plugin waits 29.5 s."""
+"""Time after a map, in addition to the GOTV delay, by which its upload has begun. The plugin waits 29.5 s."""
 
 MIN_UPLOAD_BEGINS_S = 10.0
-"""Its minimum at any speed of the game: the machine is no faster."""
+"""Minimum of this time at any game speed, because the machine does not run faster."""
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
 
     join_s: float = 300.0
-    """Time for all players to connect, unless the caller sets another; again if the roster breaks while no map is
-    live."""
+    """Default time for all players to connect. It runs again if the roster breaks while no map is live."""
     all_left_grace_s: float = 30.0
-    """Time to reconnect after all players left a live map: a brief network outage must not end the match."""
+    """Time to reconnect after all players left a live map. A brief network outage must not end the match."""
     idle_s: float = 600.0
     """Time to come back after all players left before play began; then the match is canceled."""
     max_duration_s: float = 6 * 3600.0
@@ -32,17 +31,17 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     team_choice_s: float = 20.0
     """Time for the players to get a side before play starts anyway; plugin or players usually choose within seconds."""
     map_change_grace_s: float = 120.0
-    """Time for players to return after a map change: twice what a slow client takes to load a map."""
+    """Time for players to return after a map change. It is twice the time in which a slow client loads a map."""
     client_load_s: float = 60.0
     """Time on or off the console's list after which a player has entered or left, if their log lines were lost."""
     ask_again_s: float = 60.0
-    """Time after which a start or map change is requested again; both usually take half as long."""
+    """Time after which a start or map change is requested again. Both usually take half as long."""
     dm_end_margin_s: float = 30.0
-    """Time after the time limit of a deathmatch until our clock ends it: the game's line for the end is unreliable."""
+    """Time after the time limit of a deathmatch until our clock ends it, because the game's end line is unreliable."""
     dm_minute_s: float = 60.0
-    """Seconds per minute of deathmatch, fewer in accelerated time."""
+    """Seconds per minute of deathmatch; fewer in accelerated time."""
     demo_s: float = 0.0
-    """Additional time between two maps, so that no map change of ours cuts a recording; 0 if there is none."""
+    """Additional time between two maps, so that no map change of ours cuts a recording; 0 without recording."""
 
     @staticmethod
     def of(settings: GameSettings) -> Timers:
@@ -62,7 +61,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def upload_due_ms(settings: GameSettings, ended_at_ms: int, *, speed: float) -> int:
-    """Return by when the upload of a demo has begun, if its map ended at this time in a game of this speed."""
+    """Return the deadline for the beginning of a demo upload after the end of its map, in a game of this speed."""
     return ended_at_ms + to_ms(max(MIN_UPLOAD_BEGINS_S, (settings.tv_delay_s + UPLOAD_BEGINS_S) / speed))
 
 

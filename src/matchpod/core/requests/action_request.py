@@ -1,4 +1,4 @@
-"""Read the body of a request for an action on a match. Its fields depend on its type, as the table `ACTIONS` says."""
+"""Read the body of a request for an action on a match. The table `ACTIONS` lists the fields of each type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchpod.core.requests import ruling_request, text_rules
 from matchpod.core.requests.json_fields import AnyField, Faults, Fields, RequestField
 
 ACTION_ID: Final = r"action_[0-9a-z]{26}"
-"""Pattern of the ids of actions."""
+"""Pattern of action ids."""
 
 MAX_RESTORED_ROUND: Final = 500
 MIN_EXTENSION_S: Final = 10
@@ -42,7 +42,7 @@ TEXT: Final = RequestField(
     meaning='`say`: without " ; \\ % $ { } ` // and without control, format and line-separator characters.',
 )
 STEAM_ID: Final = RequestField(
-    name="steamId", label="Player", rule=_STEAM_ID, meaning="`kick`, `addPlayer`, `removePlayer`: whom."
+    name="steamId", label="Player", rule=_STEAM_ID, meaning="`kick`, `addPlayer`, `removePlayer`: the person."
 )
 AS: Final = RequestField(
     name="as",
@@ -58,7 +58,7 @@ SECONDS: Final = RequestField(
     name="seconds",
     label="Seconds",
     rule=rules.integer(MIN_EXTENSION_S, MAX_EXTENSION_S),
-    meaning="`extendJoin`: how much longer.",
+    meaning="`extendJoin`: the seconds to add.",
 )
 WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Team), meaning="`forfeit`: who wins.")
 BY: Final = replace(

@@ -1,8 +1,8 @@
-"""Decide whether an address, or the host in a URL, is on the public internet or is this machine; nothing is looked up.
+"""Decide whether an address or the host in a URL is public or is this machine, without DNS lookups.
 
 An address is public unless the IANA registries of special-purpose addresses list it. An IPv6 address that contains an
-IPv4 address is judged by that address: a tunnel or translator forwards to it. Versions of Python differ in which
-special addresses they know, so the tables add what at least one supported version lacks.
+IPv4 address is judged by the IPv4 address, because a tunnel or translator forwards to it. Python versions know
+different special addresses, so the tables add what at least one supported version lacks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""The only part of IPv6 that is allocated to the internet; most special addresses are outside."""
+"""The only part of IPv6 that is allocated to the internet. Most special addresses are outside of it."""
 
-# As of November 2026. Receivers have none of the few addresses in them that the registries call globally reachable.
+# As of November 2026. They contain a few globally reachable addresses, but callback receivers do not use them.
 _IPV6_SPECIAL: Final = (
     IPv6Network("2001::/23"),  # protocol assignments
     IPv6Network("3fff::/20"),  # documentation
@@ -28,11 +28,11 @@ _IPV4_SPECIAL: Final = (
 
 _NAT64: Final = (
     IPv6Network("64:ff9b::/96"),
-    IPv6Network("64:ff9b:1::/96"),  # of the local prefixes in 64:ff9b:1::/48, the one with a known position of the IPv4
+    IPv6Network("64:ff9b:1::/96"),  # the only prefix in 64:ff9b:1::/48 with a known position of the IPv4 address
 )
 
 _NUMBER: Final = re.compile(r"0[xX](?P<hex>[0-9A-Fa-f]*)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
-"""A part of an IPv4 address, as systems read it: `127.1`, `0x7f.1` and `2130706433` are loopback too."""
+"""A part of an IPv4 address in any form that systems accept: `127.1`, `0x7f.1` and `2130706433` are loopback too."""
 
 
 def is_public(address: str) -> bool:
@@ -49,7 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address or name with which only this machine can be reached."""
+    """True for an address or name that only reaches this machine."""
     try:
         ip = ip_address(host)
     except ValueError:
@@ -59,9 +59,9 @@ def is_loopback(host: str) -> bool:
 
 
 def private_host(url: str) -> str | None:
-    """Return the host of a valid URL if it is an address that is not public, or a name of this machine.
+    """Return the host of a valid URL if it is a non-public address or a name of this machine.
 
-    None if it is public, or another name, whose addresses are known only when it is looked up.
+    None for public addresses and for other names, whose addresses are known only after a DNS lookup.
     """
     host = (urlsplit(url).hostname or "").removesuffix(".")
     if ":" in host:

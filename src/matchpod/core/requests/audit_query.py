@@ -1,4 +1,4 @@
-"""Parse the query string of the audit log, which is paged by id: new entries do not move the others."""
+"""Parse the query string of the audit log. It is paged by entry id, so that new entries do not shift pages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZ
 from matchpod.core.requests.query_fields import QueryFields
 
 AUDIT_ID: Final = r"act_[0-9a-z]{26}"
-"""Pattern of ids of entries. Ids are compared as texts, so any other text would select all entries or none."""
+"""Pattern of entry ids. Ids are compared as texts, so any other text would select all entries or none."""
 
 _NAMES: Final = ("before", "pageSize")
 
 
 class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the audit log: the newest entries, or those before one."""
+    """A page of the audit log: the newest entries, or the entries before the entry `before`."""
 
     before: str | None = None
     page_size: int = DEFAULT_PAGE_SIZE

@@ -1,6 +1,6 @@
 """Parse requests about callbacks: the query of the list, the body of a redelivery, and ids in paths.
 
-A fault raises InvalidParamsError with all faults, as in `history_query`, whose limits of pages apply here too.
+Invalid requests raise InvalidParamsError with all faults. Pages have the limits of `history_query`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SINCE: Final = RequestField(
     meaning="Only callbacks created at this time or later, in ISO 8601.",
     is_required=True,
 )
-"""The only field of the body that sends given-up callbacks again."""
+"""The only field in the body of a redelivery of given-up callbacks."""
 
 _NAMES: Final = ("page", "pageSize", "state", "serverId", "since", "until")
 
@@ -42,7 +42,7 @@ class CallbackState(StrEnum):
 
 
 class CallbacksQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of a list of callbacks; `from_ms` is inclusive, `before_ms` exclusive, both of the creation."""
+    """Filters and page of a list of callbacks, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
@@ -78,7 +78,7 @@ def read_callbacks_query(pairs: Sequence[tuple[str, str]]) -> CallbacksQuery:
 
 
 def read_redeliver_request(body: object) -> int:
-    """Return the `since` of a decoded body in milliseconds; a date is the beginning of its day."""
+    """Return the `since` of a decoded body in milliseconds. A date means the beginning of its day."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), (SINCE,), faults)
     since = None if fields is None else fields.read(SINCE)

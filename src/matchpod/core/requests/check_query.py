@@ -21,10 +21,10 @@ class YesOrNo(StrEnum):
 
 
 class CheckQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check may do."""
+    """The options of a region check."""
 
     may_allocate: bool = False
-    """Whether it may allocate a waiting pod, which is deleted afterwards."""
+    """Whether the check may allocate a waiting pod, which is deleted afterwards."""
 
 
 def read_check_query(pairs: Sequence[tuple[str, str]]) -> CheckQuery:

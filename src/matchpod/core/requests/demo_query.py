@@ -1,4 +1,4 @@
-"""Parse the query string of a request for a file of a demo."""
+"""Parse the query string of a demo download."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matchpod.core.requests.query_fields import QueryFields
 
 NUMBER: Final = "number"
 MAX_NUMBER: Final = 1_000
-"""Far more files than a map has."""
+"""Highest demo number in a query, far more than the demos of a map."""
 
 
 def read_demo_query(pairs: Sequence[tuple[str, str]]) -> int | None:
-    """Return the number of the file; None if it is not given. Raise InvalidParamsError with all faults."""
+    """Return the number of the demo; None if it is not given. Raise InvalidParamsError with all faults."""
     fields = QueryFields(pairs, (NUMBER,))
     number = fields.integer(NUMBER, at_least=1, at_most=MAX_NUMBER)
     fields.check()

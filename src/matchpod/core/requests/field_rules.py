@@ -1,6 +1,6 @@
 """Define the rules for JSON values in requests: each parses a value and provides its JSON Schema.
 
-True and false are not numbers, 30.0 is the integer 30. A `format` in a schema names a rule that no pattern can express.
+Booleans are not numbers, and 30.0 is the integer 30. A `format` in a schema names a rule that no pattern can express.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DATE_SCHEMA: Final[Schema] = {
 }
 
 TextCheck = Callable[[str], Fault | None]
-"""A function that returns None for a valid text, else a fault without a path."""
+"""A function that returns None for a valid text, and otherwise a fault without a path."""
 
 Texts = tuple[tuple[FieldPath, str], ...]
 """The valid strings of an array, each with its path."""
@@ -36,7 +36,7 @@ def schema_ref(name: str) -> Schema:
 
 
 def text(check: TextCheck | None = None, *, longest: int | None = None, **schema: object) -> FieldRule[str]:
-    """A string that passes a check. With `longest`, its schema has 1 to this many characters."""
+    """A string that passes a check. `longest` adds a length of 1 to this many characters to its schema."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> str | None:
         if not isinstance(value, str):
@@ -53,7 +53,7 @@ def text(check: TextCheck | None = None, *, longest: int | None = None, **schema
 
 
 def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
-    """An array of strings; the valid ones are read."""
+    """An array of strings. Valid strings are read even if others are invalid."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> Texts | None:
         if not isinstance(value, list | tuple):
@@ -69,7 +69,7 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
 def texts_by_name(
     check_name: TextCheck, item: FieldRule[str], *, names: str, maximum: int
 ) -> FieldRule[dict[str, str]]:
-    """An object with strings under names that pass a check, which have the pattern `names`."""
+    """An object with string values. Its names must pass a check, and match the pattern `names` in the schema."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> dict[str, str] | None:
         if not isinstance(value, dict):
@@ -172,7 +172,7 @@ def date() -> FieldRule[str]:
 
 
 def nested(schema: str, known: Sequence[AnyField]) -> FieldRule[Fields]:
-    """An object with these fields, which has a schema of its own."""
+    """An object with these fields, published as a separate schema."""
     return FieldRule(schema_ref(schema), lambda value, path, faults: Fields.of(value, path, known, faults))
 
 

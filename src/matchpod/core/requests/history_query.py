@@ -22,21 +22,21 @@ from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
 
 MAX_PAGE: Final = 1_000_000_000
-"""Highest page number: beyond the end of any list, and `page * pageSize` fits in 64 bits."""
+"""Highest page number. It is beyond the end of any list, and `page * pageSize` fits in 64 bits."""
 
 DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
-"""Items per page by default and at most, as documented in the API."""
+"""Default and maximum number of items per page, as documented in the API."""
 
 DEFAULT_EVENTS: Final = 100
 MAX_EVENTS: Final = 1000
-"""Timeline items per response, at most a few hundred kilobytes. A higher limit is reduced; `afterSeq` gets the rest."""
+"""Default and maximum number of timeline items per response, a few hundred kilobytes. A higher `limit` is reduced."""
 
 MAX_SEQ: Final = 2**53 - 1
 """Highest `afterSeq`: the largest integer that every JSON parser represents exactly."""
 
 MAX_MAP_NAME: Final = 128
-"""Most characters of a map name in a filter: more than any known name has, but servers may use any name."""
+"""Maximum length of a map name in a filter, longer than any known name. Servers may use any name."""
 
 SERVER_ID: Final = r"[0-9A-Za-z_-]{1,64}"
 """Pattern of server ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
@@ -46,7 +46,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")
 
 LABEL: Final = "label"
-"""The parameter that selects by labels; it may be repeated."""
+"""The query parameter that filters by label. It may be repeated."""
 
 _SERIES_NAMES: Final = ("page", "pageSize", "status", "serverId", LABEL, "dateFrom", "dateTo")
 _SERVER_SERIES_NAMES: Final = ("page", "pageSize", "status", "dateFrom", "dateTo")
@@ -65,7 +65,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str | None = None
     map_name: str | None = None
     labels: tuple[Label, ...] = ()
-    """Only those of matches with all of these labels."""
+    """Only entries of matches with all of these labels."""
     from_ms: int | None = None
     before_ms: int | None = None
 
@@ -89,7 +89,7 @@ def read_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
 
 
 def read_server_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
-    """Parse the query of the series list of a server, which the path names."""
+    """Parse the query of a server's series list, whose path contains the server id."""
     return _read_list(QueryFields(pairs, _SERVER_SERIES_NAMES))
 
 
@@ -116,7 +116,7 @@ def read_leaderboard_query(pairs: Sequence[tuple[str, str]]) -> LeaderboardQuery
 
 
 def read_labels(fields: QueryFields) -> tuple[Label, ...]:
-    """Read the labels that a list is filtered by."""
+    """Read the labels by which a list is filtered."""
     return tuple(map(read_label, fields.texts(LABEL, label_fault, at_most=MAX_LABELS)))
 
 

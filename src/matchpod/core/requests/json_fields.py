@@ -17,10 +17,10 @@ from matchpod.core.model import MatchType
 from matchpod.core.requests.text_rules import nearest, printable
 
 MAX_FAULTS = 50
-"""Most faults listed per request, more than anyone corrects at once. Further ones are only counted."""
+"""Maximum number of faults listed per request, more than anyone corrects at once. Further faults are only counted."""
 
 MAX_HINTS = 4
-"""Unknown fields of one object after which suggestions stop: finding the nearest name is slow."""
+"""Maximum number of unknown fields per object that get a suggestion, because finding the nearest name is slow."""
 
 Schema = dict[str, object]
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Faults:
-    """All faults of one request, in the order they were found; beyond MAX_FAULTS they are only counted."""
+    """All faults of one request, in the order in which they were found. Faults beyond MAX_FAULTS are only counted."""
 
     def __init__(self) -> None:
         self._listed: list[Fault] = []
@@ -39,7 +39,7 @@ class Faults:
 
     @property
     def is_full(self) -> bool:
-        """True if further faults are only counted, so what they are about is not needed."""
+        """True if further faults are only counted, so that their details are not needed."""
         return len(self._listed) == MAX_FAULTS
 
     def add(self, fault: Fault) -> None:
@@ -56,9 +56,9 @@ class Faults:
 
 
 class FieldRule(msgspec.Struct, Generic[T], frozen=True):
-    """How a JSON value is read, and the JSON Schema of what is allowed.
+    """A rule for a JSON value: the function that reads it, and the JSON Schema of valid values.
 
-    `read` returns the value; None for an invalid one, after adding its faults.
+    `read` returns the value. For an invalid value it adds its faults and returns None.
     """
 
     schema: Schema
@@ -68,7 +68,7 @@ class FieldRule(msgspec.Struct, Generic[T], frozen=True):
 class RequestField(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One field of a request body.
 
-    `meaning` is its documentation, `label` its name in forms. Without `match_types` it is for all of them.
+    `meaning` is its documentation, `label` its name in forms. Without `match_types` it is allowed for all match types.
     """
 
     name: str
@@ -80,7 +80,7 @@ class RequestField(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     match_types: tuple[MatchType, ...] = ()
 
     def is_for(self, match_type: str) -> bool:
-        """True if matches of this type have the field."""
+        """True if the field is allowed for matches of this type."""
         return not self.match_types or match_type in self.match_types
 
 
@@ -121,7 +121,7 @@ class Fields:
         self.faults.add(Fault(code, parameters, self._path / field.name))
 
     def read(self, field: RequestField[T], rule: FieldRule[T] | None = None) -> T | None:
-        """Read a field, with another rule than its own if that depends on the rest of the request."""
+        """Read a field. `rule` replaces its rule if the rule depends on the rest of the request."""
         value = self._members.get(field.name)
         if value is not None:
             return (rule or field.rule).read(value, self._path / field.name, self.faults)

@@ -1,4 +1,4 @@
-"""Decode a JSON body within limits of what that costs: a body within the size limit could take a second."""
+"""Decode a JSON body within limits of its decoding time: a body within the size limit could take a second."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import msgspec
 from matchpod.core.errors import InvalidParamsError
 
 MAX_ITEMS: Final = 500
-"""Most fields, array items, objects and arrays of a body, several times what a valid one can have. Decoding 160 KB of
-numbers would take half a second, in which no other request is served."""
+"""Maximum number of fields, array items, objects and arrays in a body, several times as many as a valid body can have.
+Decoding 160 KB of numbers would block all other requests for half a second."""
 
 MAX_DIGITS: Final = 400
-"""Most characters of a number: the largest float has 309 digits. The cost of a number is quadratic in its length."""
+"""Maximum length of a number. The largest float has 309 digits. The decoding time is quadratic in the length."""
 
-# A string without its end matches to the end of the body: otherwise every quote in it would be searched that far.
+# An unterminated string matches to the end of the body. Otherwise the search would scan to the end from every quote.
 _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
-# Searched from the start of each run only: otherwise every character of a long run would be one.
+# Matches only from the start of a run of digits. Otherwise the search would begin again at every character of a run.
 _LONG_NUMBER: Final = re.compile(rb"(?<![0-9.eE+-])[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
 _SEPARATORS: Final = frozenset(b",[{")
 _TOKENS_OF_ITEM: Final = 3
-"""A separator, a name and a value. A body with more tokens than that is malformed."""
+"""Maximum number of tokens per item: a separator, a name and a value. A body with more tokens is malformed."""
 
 
 NOT_JSON: Final = "The request body is not JSON."
@@ -45,7 +45,7 @@ def _not_json(body: bytes) -> str:
     """Return what is wrong with a body that is not JSON, and where."""
     with suppress(RecursionError):
         try:
-            # Only of this decoder the position is exact. It stops at the first mistake too, so the limits hold for it.
+            # Only this decoder reports an exact position. It stops at the first error too, so the limits hold for it.
             json.loads(body.decode())
         except json.JSONDecodeError as exc:
             what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")
@@ -56,13 +56,13 @@ def _not_json(body: bytes) -> str:
 
 
 def json_size_fault(body: bytes) -> str | None:
-    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body", or None.
+    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body"; None if it exceeds none.
 
-    Malformed JSON is not a fault here: decoding it stops at the first mistake.
+    Malformed JSON is not a fault here, because decoding stops at the first error.
     """
     if len(body) <= MAX_ITEMS:
         return None
-    # Most bodies, counted with what is inside of strings.
+    # Fast path for most bodies. It also counts characters inside of strings.
     if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_ITEMS and _LONG_NUMBER.search(body) is None:
         return None
     items = 0

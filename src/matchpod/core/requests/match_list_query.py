@@ -18,7 +18,7 @@ from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 
 MAX_REGION: Final = 64
-"""Most characters of a region in a filter: more than any code has."""
+"""Maximum length of a region code in a filter, longer than any code."""
 
 SEARCH: Final = "search"
 OUTCOME: Final = "outcome"
@@ -39,7 +39,7 @@ _PHASES: Final = {
 
 
 class ListedOutcome(StrEnum):
-    """How the matches of a list have ended."""
+    """The outcome by which a list of matches is filtered."""
 
     FINISHED = "finished"
     CANCELED = "canceled"
@@ -48,12 +48,12 @@ class ListedOutcome(StrEnum):
 
 
 class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of the list of matches; the times, `before_ms` excluded, are compared with the creation."""
+    """Filters and page of the list of matches, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     words: tuple[str, ...] | None = None
-    """Only matches with words that begin with each of these; None without a search."""
+    """Only matches that have, for each search word, a word that begins with it; None without a search."""
     outcome: ListedOutcome | None = None
     status: ServerStatus | None = None
     phase: PublicPhase | None = None
@@ -71,7 +71,7 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needs_phase(self) -> bool:
-        """True if servers are selected by phase; otherwise by status, if at all, which then implies the phase."""
+        """True if the list must be filtered by phase, because the status does not imply the phase."""
         return self.phase is not None and self.status in (None, ServerStatus.RUNNING)
 
 

@@ -1,8 +1,8 @@
 """Read the parameters of a query string and report all faults at once.
 
 A read method returns None for a parameter that is absent or invalid; faults are collected, and `check` raises them.
-A repeated parameter is a fault because it is ambiguous, unless it is `repeatable`; an empty one because it is probably
-a bug in the client.
+A repeated parameter is a fault, because it is ambiguous, unless it is `repeatable`. An empty parameter is a fault,
+because it is probably a bug in the client.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""A number with more digits exceeds every limit; only one more is converted, since conversion is expensive."""
+"""Maximum number of digits. A longer number exceeds every limit, so only one more digit is converted."""
 MAX_HINTS: Final = 4
-"""Faults after which hints stop. Finding the nearest name is slow, and a query may have a thousand unknown ones."""
+"""Maximum number of faults with hints. Finding the nearest name is slow, and a query may have 1,000 unknown names."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -80,7 +80,7 @@ class QueryFields:
         return text
 
     def texts(self, name: str, rule: Callable[[str], Fault | None], *, at_most: int) -> list[str]:
-        """Read the different texts of a parameter that may be repeated."""
+        """Read the distinct texts of a parameter that may be repeated."""
         found = list(dict.fromkeys(self._given[name])) if name in self._values else []
         if len(found) > at_most:
             self.fault(name, FaultCode.TOO_OFTEN, maximum=at_most, count=len(found))
@@ -99,7 +99,7 @@ class QueryFields:
         return span
 
     def _check_given(self, name: str, values: Sequence[str]) -> None:
-        """Add a fault and drop the value, unless the parameter is known, given as often as it may be, and not empty."""
+        """Add a fault and drop the value if the parameter is unknown, repeated without permission, or empty."""
         is_often = len(values) > 1 and name not in self._repeatable
         if name in self._known and not is_often and all(values):
             return

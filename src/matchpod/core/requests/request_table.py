@@ -27,10 +27,10 @@ MAX_DM_MINUTES: Final = 1440
 """Highest `dmRoundMinutes`: one day."""
 
 MIN_JOIN_S: Final = 60
-"""Lowest `joinSeconds`: a slow client needs as long to load the map."""
+"""Lowest `joinSeconds`: the time in which a slow client loads the map."""
 
 MAX_JOIN_S: Final = 3600
-"""Highest `joinSeconds`: one hour, in which the server is occupied."""
+"""Highest `joinSeconds`: one hour. The server is occupied meanwhile."""
 
 MAX_OVERTIME_ROUNDS: Final = 30
 """Highest `overtime.maxRounds`: as many as a whole map may have."""
@@ -39,13 +39,13 @@ MAX_MONEY: Final = 65_535
 """Highest `overtime.startMoney`: the game's own limit for `mp_startmoney`."""
 
 MAX_MAP_POOL: Final = 64
-"""Most maps in the caller's list: more than any map pool in use has. A series plays at most five maps."""
+"""Maximum number of maps in the caller's list, more than any map pool in use. A series plays at most five maps."""
 
 MAX_CVAR_BYTES: Final = 8192
 """Maximum size of `customCvars`, which is stored with the match: enough for a commented tournament configuration."""
 
 MAX_CVAR_LINES: Final = 200
-"""Most lines of `customCvars`. Each setting costs a round trip to the server after every map load."""
+"""Maximum number of lines in `customCvars`. Each setting costs a round trip to the server after every map load."""
 
 SERIES_TYPES: Final = tuple(match_type for match_type in MatchType if match_type.has_series)
 _DEATHMATCH: Final = (MatchType.DEATHMATCH,)
@@ -183,8 +183,8 @@ ON_NO_SHOW: Final = RequestField(
     name="onNoShow",
     label="If players do not come",
     rule=rules.choice(OnNoShow),
-    meaning="If the time to join ends and listed players are missing: `cancel`, or `forfeit`, with which a team that "
-    "is complete wins if the other is not; that needs listed players in both teams. Default: cancel.",
+    meaning="What happens if listed players are missing when the time to join ends: `cancel`, or `forfeit`, with which "
+    "a complete team wins against an incomplete team. That needs listed players in both teams. Default: cancel.",
     match_types=SERIES_TYPES,
 )
 AUTO_START: Final = RequestField(
@@ -192,7 +192,7 @@ AUTO_START: Final = RequestField(
     label="Start of play",
     rule=rules.boolean(),
     meaning="Whether play starts when all listed players have joined. If false, the players start each map by being "
-    "ready, which needs listed players in both teams, or an action does. Default: true.",
+    "ready, which needs listed players in both teams, or an action starts it. Default: true.",
     match_types=SERIES_TYPES,
 )
 RECORD_DEMO: Final = RequestField(

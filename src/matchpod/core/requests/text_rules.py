@@ -1,6 +1,6 @@
-"""Validate texts from callers. Each `…_fault` function returns None for a valid text, else the rule that it breaks.
+"""Validate texts from callers. Each `…_fault` function returns None for a valid text, or the fault of an invalid one.
 
-Invalid text is rejected, never corrected: a caller should not learn from players that a name was changed.
+Invalid text is rejected, never corrected, so that a caller does not learn from players that a name was changed.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from cs2_protocol.text import UNPRINTABLE, unprintable_in
 from matchpod.core.faults import Fault, FaultCode
 
 MAX_TEAM_NAME = 32
-"""Most characters of a team name. Longer names do not fit on the scoreboard."""
+"""Maximum length of a team name. Longer names do not fit on the scoreboard."""
 
 MAX_SAID = 128
-"""Most characters of a text for all players: the game shows about this many in a line."""
+"""Maximum length of a chat text for all players. The game shows about as many characters in a line."""
 
 MAX_EXTERNAL_ID = 255
-"""Most characters of an external id: enough for a URL path or a compound key, and not too long for an index."""
+"""Maximum length of an external id: enough for a URL path or a compound key, and short enough for an index."""
 
 MAX_URL = 2048
-"""Most characters of a callback URL, as commonly supported by proxies and browsers."""
+"""Maximum length of a callback URL, as commonly supported by proxies and browsers."""
 
 MAX_AUTH_TOKEN = 4096
-"""Most characters of a callback token: enough for a signed one. Headers are commonly limited to 8 KiB."""
+"""Maximum length of a callback token: enough for a signed token. Headers are commonly limited to 8 KiB."""
 
 MAX_PASSWORD = 32
-"""Most characters of a server password. The game compares about this many of `sv_password`."""
+"""Maximum length of a server password. The game compares about as many characters of `sv_password`."""
 
 MAX_REASON = 500
-"""Most characters of the reason of a ruling: a paragraph."""
+"""Maximum length of the reason of a ruling: a paragraph."""
 
 MAX_PERSON = 100
-"""Most characters of the name of a person at the caller's platform."""
+"""Maximum length of the name of a person at the caller's platform."""
 
 MAX_LABEL_NAME = 32
-"""Most characters of the name of a label."""
+"""Maximum length of a label name."""
 
 MAX_LABEL_VALUE = 64
-"""Most characters of the value of a label: the name of an event, or a UUID. It is shown on cards."""
+"""Maximum length of a label value: enough for the name of an event, or a UUID. Values are shown on cards."""
 
 MAX_QUOTED = 64
-"""Most characters of a caller's text that an error message quotes, enough to identify it."""
+"""Maximum length of a caller's text in an error message, enough to identify the text."""
 
 MAX_COMPARED = 10
-"""Most known names that an unknown one is compared with in full: those with the most pairs of letters in common."""
+"""Maximum number of known names that an unknown name is fully compared with: those that share most pairs of letters."""
 
 PLAYER_ID = "7656119[0-9]{10}"
 """Pattern of a 64-bit player id."""
@@ -58,22 +58,22 @@ MAP = "[a-z0-9_]{1,64}|workshop/[0-9]{1,20}"
 """Pattern of a map name."""
 
 LABEL_NAME = f"[A-Za-z0-9_.-]{{1,{MAX_LABEL_NAME}}}"
-"""Pattern of the name of a label: without a colon, which ends it in a filter."""
+"""Pattern of a label name. It has no colon, which separates name and value in a filter."""
 
 HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
-"""Pattern of a header value. No whitespace at either end: receivers strip it, and the token would differ."""
+"""Pattern of a header value. It has no whitespace at its ends, because receivers would strip it from the token."""
 
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]+$"
-"""A pattern for schemas of texts without control characters."""
+"""Pattern of a text without control characters, for schemas."""
 
 _INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
-"""Categories without a mark of their own: also spaces, characters that are not assigned, and marks on others."""
+"""Unicode categories that are invisible on their own, including spaces, unassigned characters and combining marks."""
 
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that are drawn as nothing: fillers of Hangul, and the Braille pattern without dots."""
+"""Letters and symbols that are drawn blank: Hangul fillers, and the Braille pattern without dots."""
 
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
-"""Characters that would end or expand a console command: the match plugin executes team names unquoted."""
+"""Characters that would end or expand a console command. The match plugin executes team names unquoted."""
 
 _PLAYER_ID = re.compile(PLAYER_ID)
 _MAP = re.compile(MAP)
@@ -96,16 +96,16 @@ def printable(text: str, *, at_most: int = MAX_QUOTED) -> str:
 
 
 def has_visible(text: str) -> bool:
-    """True if the text has a character that leaves a mark of its own, so that people can see and click it."""
+    """True if the text has a visible character, so that people can see and click the text."""
     return any(unicodedata.category(character) not in _INVISIBLE and character not in _BLANK for character in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to this one, ignoring case; None if none is close."""
+    """Return the known name that is closest to `name`, ignoring case; None if no name is close."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
-    # First what is cheap: comparing a name with 500 others in full takes 20 ms. If the lengths differ by more than 7 to
-    # 3, the comparison would not call the names close.
+    # Cheap filters first, because a full comparison of a name with 500 others takes 20 ms. Names whose lengths differ
+    # by more than 7 to 3 are never close matches.
     candidates = [other for other in by_folded if 7 * min(len(other), len(folded)) >= 3 * max(len(other), len(folded))]
     pairs = {folded[at : at + 2] for at in range(len(folded) - 1)}
     compared = nlargest(MAX_COMPARED, candidates, key=lambda other: (sum(map(other.__contains__, pairs)), -len(other)))
@@ -114,7 +114,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def team_name_fault(text: str) -> Fault | None:
-    """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
+    """Check a team name: 1 to 32 characters, no whitespace at the ends, no special characters of console commands."""
     return _console_text_fault(text, MAX_TEAM_NAME)
 
 
@@ -128,7 +128,7 @@ def _console_text_fault(text: str, max_length: int) -> Fault | None:
 
 
 def said_text_fault(text: str) -> Fault | None:
-    """Check a text for all players: like the name of a team, but longer."""
+    """Check a chat text for all players: the rules of a team name, but up to 128 characters."""
     return _console_text_fault(text, MAX_SAID)
 
 
@@ -138,22 +138,22 @@ def reason_fault(text: str) -> Fault | None:
 
 
 def person_fault(text: str) -> Fault | None:
-    """Check the name of a person at the caller's platform, by the same rules."""
+    """Check the name of a person at the caller's platform, by the rules of a reason."""
     return _trimmed_fault(text, MAX_PERSON)
 
 
 def label_name_fault(text: str) -> Fault | None:
-    """Check the name of a label."""
+    """Check a label name."""
     return None if _LABEL_NAME.fullmatch(text) else Fault(FaultCode.NOT_A_LABEL_NAME, {"maximum": MAX_LABEL_NAME})
 
 
 def label_value_fault(text: str) -> Fault | None:
-    """Check the value of a label: no whitespace at the ends, no invisible characters that could disguise it."""
+    """Check a label value: no whitespace at the ends, no invisible characters that could disguise it."""
     return _trimmed_fault(text, MAX_LABEL_VALUE)
 
 
 def label_fault(text: str) -> Fault | None:
-    """Check a label in a filter: its name, a colon and its value, of which further colons are a part."""
+    """Check a label in a filter: its name, a colon and its value. The value may contain colons."""
     name, colon, value = text.partition(":")
     if not colon or label_name_fault(name):
         return Fault(FaultCode.NOT_A_LABEL, {"maximum": MAX_LABEL_NAME})
@@ -182,7 +182,7 @@ def external_id_fault(text: str) -> Fault | None:
 
 
 def filter_fault(text: str, *, max_length: int) -> Fault | None:
-    """Check a text that a list is filtered by: it need not be valid, but must be storable."""
+    """Check a text that a list is filtered by. It need not be a valid value, but must be storable."""
     if length := _length_fault(text, max_length):
         return length
     for character in text:

@@ -1,8 +1,8 @@
 """Validate a create-match body and report all faults at once.
 
-The body is decoded JSON of any shape. The rules of single fields are in `request_table`, those of several fields here.
-An optional field that is null counts as absent. Console variables are validated by a function passed in (`read_cvars`),
-since their names are specific to the game.
+The body is decoded JSON of any shape. The rules of single fields are in `request_table`, rules that need several fields
+are here. An optional field that is null counts as absent. Console variables are validated by a function passed in
+(`read_cvars`), because their names are specific to the game.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from matchpod.core.requests.text_rules import nearest, printable
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 MAX_NAMED_REGIONS: Final = 30
-"""Regions that the fault of an unknown region names; `GET /api/v1/regions` lists all."""
+"""Maximum number of regions named in the fault of an unknown region; `GET /api/v1/regions` lists all."""
 
 
 _AS_GIVEN: Final[Mapping[str, AnyField]] = {
@@ -48,11 +48,11 @@ _AS_GIVEN: Final[Mapping[str, AnyField]] = {
     "freeze_time": table.FREEZE_TIME,
     "max_rounds": table.MAX_ROUNDS,
 }
-"""Settings whose value is that of their field, by their name in `GameSettings`."""
+"""Fields whose value is copied unchanged, by their name in `GameSettings`."""
 
 
 class DemoRules(msgspec.Struct, frozen=True):
-    """How the demos of a region are recorded."""
+    """The settings for recording demos in a region."""
 
     is_default: bool = False
     """Whether maps are recorded unless the caller says otherwise."""
@@ -65,11 +65,11 @@ class RegionRules(msgspec.Struct, frozen=True):
     is_active: bool = True
     is_simulated: bool = False
     demos: DemoRules | None = None
-    """None if the service cannot store any."""
+    """None if the service cannot store demos."""
 
 
 class CvarReading(msgspec.Struct, frozen=True):
-    """The settings of the valid lines of `customCvars` in order, and the faults of the others."""
+    """The settings of the valid lines of `customCvars` in order, and the faults of the invalid lines."""
 
     settings: tuple[CvarSetting, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -110,7 +110,7 @@ def read_match_request(
         fields.fault(table.CALLBACK_URL, FaultCode.PRIVATE_ADDRESS, host=printable(host))
     callback_auth_token = fields.read(table.CALLBACK_AUTH_TOKEN)
     external_match_id = fields.read(table.EXTERNAL_MATCH_ID)
-    # With an unknown region, allow simulator variables: the fault of the region is enough.
+    # With an unknown region, allow simulator variables, because the fault of the region is enough.
     allow_simulator = region is None or regions[region].is_simulated
     settings = fields.read(table.GAME_SETTINGS)
     labels = None if settings is None else settings.read(table.LABELS)
@@ -132,7 +132,7 @@ def read_match_request(
 
 
 def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]:
-    """Return the maps of a series: the first, then the pool without duplicates, repeated if there are too few."""
+    """Return the maps of a series: the first map, then the pool without duplicates, repeated if there are too few."""
     order = tuple(dict.fromkeys((first, *pool)))
     return tuple(islice(cycle(order), length))
 
@@ -200,7 +200,7 @@ def _read_map_pool(fields: Fields) -> tuple[str, ...]:
 def _read_sides(
     fields: Fields, series_format: SeriesFormat | None, teams: tuple[TeamRoster | None, ...], maps_won: MapsWon
 ) -> tuple[StartSides, ...]:
-    """Return the given sides. The format and the teams are None if they are absent or invalid."""
+    """Return the given sides. `series_format` and each of `teams` are None if they are absent or invalid."""
     is_open = not fields.has(table.TEAMS) or all(team is not None and not team.players for team in teams)
     sides = fields.read(table.SIDES, texts(text(lambda side: _side_fault(side, is_open=is_open))))
     if sides is None:
@@ -221,7 +221,10 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
 
 
 def _read_maps_won(fields: Fields, series_format: SeriesFormat | None) -> MapsWon:
-    """Return the maps that the teams were given; none for one that has enough to win. The format is None if invalid."""
+    """Return the maps that the teams were given, after adding a fault for a team that would have won already.
+
+    `series_format` is None if it is absent or invalid.
+    """
     given = fields.read(table.MAPS_WON)
     if given is None:
         return MapsWon()
@@ -248,7 +251,7 @@ def _read_overtime(fields: Fields) -> Overtime | None:
 
 
 def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:
-    """Return what happens if players do not come. The teams are None if they are absent or invalid."""
+    """Return the action for missing players. Each of `teams` is None if it is absent or invalid."""
     found = fields.read(table.ON_NO_SHOW) or OnNoShow.CANCEL
     is_invalid = fields.has(table.TEAMS) and None in teams
     if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):
@@ -257,7 +260,7 @@ def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> On
 
 
 def _read_record_demo(fields: Fields, teams: tuple[TeamRoster | None, ...], demos: DemoRules | None) -> bool:
-    """Return whether maps are recorded. The teams are None if they are absent or invalid."""
+    """Return whether maps are recorded. Each of `teams` is None if it is absent or invalid."""
     given = fields.read(table.RECORD_DEMO)
     has_players = any(team is not None and team.players for team in teams)
     is_invalid = fields.has(table.TEAMS) and None in teams

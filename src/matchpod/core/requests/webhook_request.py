@@ -1,4 +1,4 @@
-"""Read requests about webhooks: the bodies that create and change one, the query of its deliveries, ids in paths."""
+"""Read requests about webhooks: the bodies to create and change a webhook, the delivery list's query, ids in paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from matchpod.core.webhook_events import ALL_EVENTS, NEVER_IN, WebhookEvent, Web
 
 WEBHOOK_ID: Final = r"wh_[0-9A-Za-z]{26}"
 DELIVERY_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of ids of deliveries; keeps NUL and lone surrogates out of the database."""
+"""Pattern of delivery ids. Keeps NUL and lone surrogates out of the database."""
 
 _NAMES: Final = ("page", "pageSize", "state", "since", "until")
 _TYPES: Final = (ALL_EVENTS, *(event.value for event in WebhookEvent))
@@ -43,7 +43,7 @@ def _events() -> FieldRule[tuple[str, ...]]:
             faults.add(Fault(FaultCode.EMPTY, path=path))
             return None
         chosen = {text for _, text in found}
-        return (ALL_EVENTS,) if ALL_EVENTS in chosen else tuple(one for one in _TYPES if one in chosen)
+        return (ALL_EVENTS,) if ALL_EVENTS in chosen else tuple(name for name in _TYPES if name in chosen)
 
     schema: Schema = {"type": "array", "items": {"type": "string", "enum": list(_TYPES)}, "minItems": 1}
     return FieldRule(schema, read)
@@ -60,21 +60,21 @@ EVENTS: Final = RequestField(
     name="events",
     label="Events",
     rule=_events(),
-    meaning="The types of events that are sent; `*` for all, also those that later versions add.",
+    meaning="The types of events that are sent; `*` for all types, including types that later versions add.",
     is_required=True,
 )
 FORMAT: Final = RequestField(
     name="format",
     label="Format",
     rule=rules.choice(WebhookFormat),
-    meaning="`json` (default), or `discord`: messages for a channel of Discord, at most one a minute. It never sends "
+    meaning="`json` (default), or `discord`: messages for a Discord channel, at most one per minute, and never for "
     "`anticheat.detected`.",
 )
 ENABLED: Final = RequestField(
     name="enabled",
     rule=rules.boolean(),
-    meaning="`false` switches the webhook off: what waits is given up, and later events are not kept for it. `true` "
-    "switches it on for the events from then on.",
+    meaning="`false` disables the webhook: waiting deliveries are given up, and later events are not stored for it. "
+    "`true` enables it for events from then on.",
 )
 CREATE: Final[tuple[AnyField, ...]] = (URL, EVENTS, FORMAT)
 CHANGE: Final[tuple[AnyField, ...]] = (
@@ -85,7 +85,7 @@ CHANGE: Final[tuple[AnyField, ...]] = (
 
 
 class NewWebhook(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook that is to be created."""
+    """A request to create a webhook."""
 
     url: str
     events: tuple[str, ...]
@@ -93,7 +93,7 @@ class NewWebhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be changed of a webhook; None stays as it is."""
+    """A request to change a webhook; None leaves a field unchanged."""
 
     url: str | None = None
     events: tuple[str, ...] | None = None
@@ -101,7 +101,7 @@ class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of a list of deliveries; `from_ms` is inclusive, `before_ms` exclusive, both of the creation."""
+    """Filters and page of a list of deliveries, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
@@ -125,7 +125,7 @@ def read_new_webhook(body: object, *, allow_private: bool) -> NewWebhook:
 
 
 def read_webhook_change(body: object, *, format: WebhookFormat, allow_private: bool) -> WebhookChange:
-    """The same for a change of a webhook of this format."""
+    """Return the validated change of a webhook with this format; InvalidParamsError with all faults otherwise."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), CHANGE, faults)
     if fields is None:
@@ -157,12 +157,12 @@ def read_deliveries_query(pairs: Sequence[tuple[str, str]]) -> DeliveriesQuery:
 
 
 def read_webhook_id(text: str) -> str | None:
-    """Return the text if it is a valid id of a webhook, else None."""
+    """Return the text if it is a valid webhook id, else None."""
     return text if re.fullmatch(WEBHOOK_ID, text) else None
 
 
 def read_delivery_id(text: str) -> str | None:
-    """Return the text if it is a valid id of a delivery, else None."""
+    """Return the text if it is a valid delivery id, else None."""
     return text if re.fullmatch(DELIVERY_ID, text) else None
 
 
@@ -174,10 +174,10 @@ def _url(fields: Fields, *, allow_private: bool) -> str | None:
 
 
 def _check_format(events: Sequence[str], format: WebhookFormat) -> None:
-    """Raise InvalidFieldsError if only events are chosen that the format never sends."""
+    """Raise InvalidFieldsError if the format never sends any of the chosen events."""
     never = NEVER_IN.get(format, frozenset())
-    if all(one in never for one in events):
+    if all(event in never for event in events):
         faults = Faults()
-        choices = tuple(one for one in _TYPES if one not in never)
+        choices = tuple(event for event in _TYPES if event not in never)
         faults.add(Fault(FaultCode.NOT_A_CHOICE, {"choices": choices}, FieldPath((EVENTS.name,))))
         raise faults.error()

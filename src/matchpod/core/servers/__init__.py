@@ -1,1 +1,1 @@
-"""Rules about servers: when one is lost, which are orphaned, who gets the next."""
+"""Rules about servers: lost servers, orphaned servers, and the shares of the processes that drive matches."""

@@ -1,6 +1,6 @@
-"""The result of a check of a region: one report per game server, with one finding per question.
+"""Define the result of a region check: one report per game server, with one finding per check.
 
-A finding is fine, or says what is wrong and what to do.
+A finding is OK, or describes a problem and what to do about it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Meta
 
 MAX_TEXT: Final = 500
-"""Most characters of a text that a server or a library wrote part of."""
+"""Maximum length of a text that contains output of a server or an error of a library."""
 
 
 class CheckItem(StrEnum):
-    """What is checked on a game server, with its name for people, in the order in which it is shown."""
+    """The checks of a game server with their labels, in the order in which they are shown."""
 
     label: str
 
@@ -42,15 +42,15 @@ class CheckItem(StrEnum):
 
 
 class CheckVerdict(StrEnum):
-    """What a finding means."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
-    """Matches can be played, but something should be looked at."""
+    """Matches can be played, but an operator should look at the finding."""
     FAULT = "fault"
-    """Matches fail, or some kinds of matches do, or players cannot join."""
+    """All or some matches fail, or players cannot join."""
     UNKNOWN = "unknown"
-    """The answer is not known."""
+    """The check could not be completed."""
 
 
 class CheckState(StrEnum):
@@ -59,14 +59,14 @@ class CheckState(StrEnum):
     OK = "ok"
     FAULT = "fault"
     IN_USE = "in_use"
-    """A match uses it, of this installation or another one: it was left alone."""
+    """Not checked, because a match of this or another installation uses the server."""
     NOT_CHECKED = "not_checked"
     CHECKING = "checking"
-    """Its report is not complete."""
+    """The check is in progress; the report is not complete."""
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one question about a server."""
+    """The result of one check of a server."""
 
     item: Annotated[CheckItem, Meta(description="What was checked.")]
     verdict: Annotated[

@@ -1,4 +1,4 @@
-"""Read from the log addresses of a game server which matches use it."""
+"""Read the log addresses of a game server to find the matches that use it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _INSTALLATION: Final = re.compile(r"(mp-[0-9a-f]{16})-")
 
 
 def log_tokens_in(addresses: Iterable[str]) -> tuple[str, ...]:
-    """Return the tokens in the log addresses of Matchpod, each of one match; other addresses have none."""
+    """Return the log tokens in addresses of Matchpod, one per match; other addresses are ignored."""
     found = map(_LOG_ADDRESS.fullmatch, addresses)
     return tuple(address[1] for address in found if address is not None)
 
 
 def check_token(installation: str, secret: str) -> str:
-    """Return a log token that belongs to no match, but to a check of the server."""
+    """Return the log token for a check of the server; it belongs to no match."""
     return f"{installation}-{_CHECK}{secret}" if installation else f"{_CHECK}{secret}"
 
 
@@ -29,6 +29,6 @@ def may_be_check_token(log_token: str) -> bool:
 
 
 def installation_in(log_token: str) -> str | None:
-    """Return the id of the installation with which a log token begins; None in early versions."""
+    """Return the installation id at the beginning of a log token; None for tokens of early versions."""
     found = _INSTALLATION.match(log_token)
     return None if found is None else found[1]

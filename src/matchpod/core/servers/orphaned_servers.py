@@ -1,8 +1,8 @@
-"""Decide which running servers of a region have no match and are released, and which only an operator may release.
+"""Decide which running servers without a match are released, and which only an operator may release.
 
-A database that knows no match of a running server may be the wrong one: empty, mistyped or restored. So a server of
-another installation is never released; one of our own only if its match has ended here, or after minutes in which it
-stayed unknown; and many at once only if an operator confirms it.
+A database without the match of a running server may be the wrong database: empty, mistyped or restored. So a server of
+another installation is never released. Our own server is released if its match has ended, or if it has been unknown
+for minutes. Many unknown servers are released only if an operator confirms it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ UNKNOWN_MS: Final = 180_000
 """How long a server must be unknown to this process, and have been running, before it is released."""
 
 MAX_UNKNOWN: Final = 3
-"""More unknown servers than this are not leftovers: something is wrong with the database."""
+"""Maximum number of unknown servers that are considered leftovers. With more, the database is probably wrong."""
 
 
 class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server, as far as it matters here."""
+    """The properties of a running server that decide about its release."""
 
     server_id: str
     is_own: bool | None
@@ -29,19 +29,19 @@ class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows."""
+    """The matches of a region's running servers, as far as the database has them."""
 
     open: Collection[str]
     ended: Collection[str]
-    """Running servers whose match has ended and was released."""
+    """Running servers whose match has ended and is already marked as released."""
     newest: str
-    """The newest id: a server with a newer id was started after this database was copied."""
+    """The newest server id in the database. A server with a newer id was started after this database was copied."""
     withheld: Mapping[str, bool] = {}
     """Servers that were withheld before, and whether their release is confirmed."""
 
 
 class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do with the servers of a region that have no open match; the others are not mentioned."""
+    """The servers of a region without an open match, by what is done with them."""
 
     release: tuple[str, ...] = ()
     withhold: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     foreign: tuple[str, ...] = ()
     """Servers of other installations."""
     settled: tuple[str, ...] = ()
-    """Servers that were withheld and are gone or known now."""
+    """Servers that were withheld before, and are now gone or known."""
 
 
 class OrphanWatch:
-    """The servers without a match in one region, from one sweep to the next."""
+    """Tracks the servers without a match in one region from sweep to sweep."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}

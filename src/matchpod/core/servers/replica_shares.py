@@ -9,25 +9,26 @@ import msgspec
 
 
 class ReplicaLoad(msgspec.Struct, frozen=True):
-    """How many matches a process drives, and how many it may drive; None if there is no limit."""
+    """The number of matches that a process drives, and their maximum number; None if there is no limit."""
 
     matches: int
     max_matches: int | None = None
 
     def added_up_to(self, level: int) -> int:
-        """How many more matches it acquires to drive `level`, or as many as it may."""
+        """Return how many more matches the process acquires to drive `level` matches, or its maximum."""
         limit = level if self.max_matches is None else min(level, self.max_matches)
         return max(0, limit - self.matches)
 
 
 def share_of(due: int, own: int, others: Sequence[ReplicaLoad]) -> int:
-    """How many of the due matches a process acquires that drives `own`: each match goes to the least loaded one.
+    """Return how many of the due matches a process acquires that drives `own` matches.
 
-    If several drive equally few, each of them may acquire the next: the first one gets it.
+    Each match is meant for the process with the fewest matches. If several processes have the fewest, each of them may
+    acquire the match, and the first to do so gets it.
     """
 
     def needed(count: int) -> int:
-        """How many must be due so that it gets `count`: all others are brought to its level before its last one."""
+        """Return how many matches must be due so that the process gets `count`, after others have reached its level."""
         return count + sum(other.added_up_to(own + count - 1) for other in others)
 
     return bisect_right(range(1, due + 1), due, key=needed)

@@ -1,7 +1,7 @@
-"""Decide when the server of a running match is lost. Pure: everything is computed from what was last observed.
+"""Decide when the server of a running match is lost, from the last observations of the server.
 
-The table of cases is in docs/server-states.md. A loss must be certain: a server whose console refuses connections, or
-whose host stalls, may be alive again a second later.
+The table of cases is in docs/server-states.md. A loss must be certain, because a server whose console refuses
+connections, or whose host stalls, may be alive again a second later.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from msgspec.structs import replace
 from matchpod.core.iso_dates import iso_time
 
 QUIET_MS: Final = 4_000
-"""A server is quiet after this long without a sign of life. In play it posts its log more often than that."""
+"""Time without a sign of life after which a server is quiet. During play, servers post their logs more often."""
 
 SILENCE_MS: Final = 30_000
-"""Default time for which the console of a server must not have answered until the server is lost."""
+"""Default time without an answer of its console after which a server is lost."""
 
 TOGETHER_FACTOR: Final = 3
-"""Servers that fell silent together are lost after this many times as long: the cause is their host, the network or
+"""Factor for the time after which servers are lost that fell silent together. The cause is their host, the network or
 this service, and stalls of a host usually end within a minute."""
 
 NO_POSTS_MS: Final = 180_000
 """A server that answers is lost if no log post arrives within this time after its log address was registered again."""
 
 MAX_SHARED: Final = 100
-"""Silent servers of a region that a process reports to others: as many as they follow on their wall, and about 9 KB per
-heartbeat when a whole region is silent."""
+"""Maximum number of silent servers per region that a process reports to other processes. It is the number of matches on
+their walls, and needs about 9 KB per heartbeat when a whole region is silent."""
 
 
 class FleetReport(StrEnum):
-    """What a fleet knows about a server."""
+    """The state of a server according to its fleet."""
 
     ALIVE = "alive"
     """Its process or pod exists."""
     GONE = "gone"
-    """Its process has ended, or its pod is deleted, being deleted or unhealthy; it does not come back."""
+    """Its process has ended, or its pod is deleted, being deleted or unhealthy. It will not come back."""
     UNKNOWN = "unknown"
-    """The fleet cannot see it, or cannot be asked at present."""
+    """The fleet does not know the server, or is unavailable."""
 
 
 class ServerHealth(StrEnum):
-    """What to do about a server."""
+    """Whether a server is alive, is lost, or may still answer."""
 
     ALIVE = "alive"
     WAIT = "wait"
@@ -54,15 +54,15 @@ class ServerHealth(StrEnum):
 
 
 class LossLimits(msgspec.Struct, frozen=True):
-    """How long servers may be silent before they are lost."""
+    """The time limits after which silent servers are lost."""
 
     silence_ms: int = SILENCE_MS
-    """How long a server may stall at any time: it counts from the first unanswered question, not from the last sign of
-    life, since a quiet server gives none until it is asked."""
+    """How long a server may stall. It counts from the first unanswered console query, not from the last sign of life,
+    because a quiet server gives no sign of life until it is queried."""
 
     @property
     def ask_ms(self) -> int:
-        """The longest time without a sign of life after which a server is asked."""
+        """The longest time without a sign of life until the console of a server is queried."""
         return self.silence_ms // 3
 
     @property
@@ -72,58 +72,59 @@ class LossLimits(msgspec.Struct, frozen=True):
 
     @property
     def window_ms(self) -> int:
-        """How far apart the last signs of life of servers that fall silent for one cause may be.
+        """The longest time between the last signs of life of servers that fall silent for the same cause.
 
-        A server in play posts every second. One in a long pause is asked only before the end of this time, so its last
-        sign of life may be nearly that much older. Two servers that are lost for different causes within this time only
-        get more time.
+        A server in play posts every second. A server in a long pause is queried only before the end of this time, so
+        its last sign of life may be nearly that much older. Two servers that are lost for different causes within this
+        time just get more time.
         """
         return self.silence_ms
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was observed of a server."""
+    """The observations of a server."""
 
     fleet: FleetReport
     silent_ms: int
-    """Since its last sign of life: a log post, or an answer of its console."""
+    """Time since its last sign of life: a log post, or an answer of its console."""
     unanswered_ms: int = 0
-    """Since its console was first asked after that, and refused the connection, rejected the password or did not
-    answer; 0 if it was not."""
+    """Time since its console was first queried after that, and refused the connection, rejected the password or did not
+    answer; 0 if it was not queried."""
     load_ms: int = 0
-    """How long a map load may take, if a map may be loading; else 0."""
+    """Maximum duration of a map load, if a map may be loading; otherwise 0."""
     together: int = 1
-    """How many servers of its host or region fell silent together, including this one."""
+    """Number of servers of its host or region that fell silent together, including this server."""
     no_posts_ms: int | None = None
-    """How long it has answered without a log post since its log address was registered again; None if it was not."""
+    """Time for which it has answered without a log post since its log address was registered again; None if the address
+    was not registered again."""
 
 
 class Judgment(msgspec.Struct, frozen=True):
-    """What to do about a server, and why, as part of a sentence."""
+    """The decision about a server, and its reason as part of a sentence."""
 
     health: ServerHealth
     why: str = ""
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A silent server: it has posted no log for some time, and its console was asked and did not answer.
+    """A silent server: it has posted no log for some time, and its console was queried and did not answer.
 
-    People are warned of these servers only. A log without lines is no silence: real servers log nothing for tens of
-    seconds, and a server that waits for players logs nothing at all until it is asked.
+    Warnings are shown for silent servers only. A quiet log alone is not silence: real servers log nothing for tens of
+    seconds, and a server that waits for players logs nothing until it is queried.
     """
 
     region: str
     host: str
     since_ms: int
     is_loading: bool = False
-    """A map may be loading: the server cannot answer, and people are not warned yet."""
+    """True if a map may be loading. The server cannot answer then, and no warning is shown yet."""
 
     def is_near(self, other: Silence) -> bool:
         """True if both servers may have fallen silent for the same cause."""
         return self.region == other.region or self.host == other.host
 
     def shifted(self, by_ms: int) -> Silence:
-        """Convert the silence to another clock."""
+        """Return the silence with its time shifted to another clock."""
         return replace(self, since_ms=self.since_ms + by_ms)
 
 
@@ -142,7 +143,7 @@ def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
 
 
 def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
-    """Return the keys of the servers that fell silent together with a server: on its host or in its region."""
+    """Return the keys of the servers that fell silent together with a server, on its host or in its region."""
     return [
         key
         for key, other in others.items()
@@ -151,7 +152,7 @@ def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossL
 
 
 def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
-    """Return at most MAX_SHARED silences per region: the newest, since a fault that is going on concerns others too."""
+    """Return the newest silences per region, at most MAX_SHARED. New silences may have the same cause elsewhere."""
     found: dict[str, Silence] = {}
     counts = Counter[str]()
     for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):
@@ -162,9 +163,9 @@ def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]
 
 
 def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_together: bool) -> str | None:
-    """Describe in two sentences what is observed of the silent servers of a region; None if there are none.
+    """Describe the silent servers of a region in two sentences; None if there are none.
 
-    `is_together`: some of them fell silent together with others.
+    `is_together`: some of these servers fell silent together with others.
     """
     if not silences:
         return None

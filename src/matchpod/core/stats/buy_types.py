@@ -1,4 +1,4 @@
-"""Classify how a team bought in a round, by what its players carry out of the buy zone."""
+"""Classify the buy of a team in a round by the equipment that its players carry out of the buy zone."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 FULL_BUY = 4000
-"""Mean value per player of a full buy: a rifle with armor and some grenades. Rating sites use 20,000 per team."""
+"""Minimum mean value per player of a full buy: a rifle, armor and some grenades. Rating sites use 20,000 per team."""
 
 FORCE_BUY = 2000
-"""Mean value per player of a forced buy: 10,000 per team."""
+"""Minimum mean value per player of a forced buy: 10,000 per team."""
 
 PISTOL_MONEY = 1000
-"""Most money and mean value in a pistol round: the start money of 800, and a pistol of 200."""
+"""Maximum start money, and maximum mean value, in a pistol round: 800 of money and a pistol worth 200."""
 
 START_VALUE = 200
-"""Value of the pistol with which players begin who have kept nothing."""
+"""Value of the pistol that a player without other equipment begins with."""
 
 MOST_CARRIED = 8850
-"""Most value that a player can carry: M249, Desert Eagle, armor, kit, taser and one grenade of each kind. Only one of
-a kind is listed, and the molotov and the incendiary grenade are of one kind."""
+"""Maximum value that a player can carry: M249, Desert Eagle, armor, kit, taser and one grenade of each kind. The log
+lists one item per kind; the molotov and the incendiary grenade are of the same kind."""
 
 
 class BuyType(StrEnum):
-    """How a team bought."""
+    """The buy type of a team."""
 
     PISTOL = "pistol"
     """All players began with the start money of a half."""
@@ -40,8 +40,8 @@ def buy_type(
 ) -> BuyType | None:
     """Return the buy type of a team from its players' money and equipment; None if it is not certain.
 
-    Values of equipment may be unknown if all that are possible give the same type. `most_of_team` is the most value
-    that the team can carry, if that is known; if it carries more, something was free.
+    Equipment values may be unknown if all possible values give the same type. `most_of_team` is the maximum value that
+    the team can carry, if that is known. If the team carries more, some equipment was free.
     """
     starts = [amount for amount in money if amount is not None]
     values = [amount for amount in equipment if amount is not None]

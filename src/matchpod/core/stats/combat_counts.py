@@ -1,6 +1,6 @@
 """Count combat in the open round of a map: damage, kills, deaths, assists, grenades and the bomb.
 
-Only the log is counted, never estimated; what the game itself does not count is left out here too.
+Only events in the log are counted; nothing is estimated. Events that the game itself does not count are left out too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord
 FULL_HEALTH: Final = 100
 
 MAX_TRACKED: Final = 1024
-"""Players whose health is known: far more than a server has, but ids may be forged. When full, all are dropped."""
+"""Maximum number of players whose health is tracked. A server has far fewer, but ids may be forged. All are dropped
+when the maximum is exceeded."""
 
 _THROWN: Final = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
 """The counter of each grenade type."""
 
 
 class Play(Protocol):
-    """What combat changes: the open round, and the health of its players."""
+    """The state that combat changes: the open round, and the health of its players."""
 
     has_respawns: bool
     open_round: RoundRecord | None
@@ -32,7 +33,7 @@ class Play(Protocol):
     died_at_ms: dict[PlayerId, int]
 
     def record(self) -> RoundRecord:
-        """Return the open round, or open one."""
+        """Return the open round, or open a new round."""
         ...
 
     def count_fall(self) -> None:
@@ -66,7 +67,7 @@ def count_damage(play: Play, event: ev.Damage) -> None:
 
 def count_kill(play: Play, event: ev.Kill) -> None:
     record, killer = play.record(), event.killer
-    weapon = sys.intern(event.weapon)  # many falls have the same
+    weapon = sys.intern(event.weapon)  # many falls have the same weapon
     play.count_fall()
     _set_dead(play, event.victim, event.at_ms)
     record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))
@@ -84,8 +85,8 @@ def count_kill(play: Play, event: ev.Kill) -> None:
 
 def count_death(play: Play, event: ev.Death) -> None:
     """Count a death without a killer."""
-    # Deaths in freeze time do not count: a change of sides is logged as a suicide. A death by the bomb is logged
-    # twice, by the bomb and as a suicide; after the decision the game does not count it (4 of 4 real cases).
+    # Deaths in freeze time do not count, because a change of sides is logged as a suicide. A death by the bomb is
+    # logged twice, by the bomb and as a suicide. After the decision, the game does not count it (4 of 4 real cases).
     record, player_id = play.open_round, event.player_id
     if record is None:
         return
@@ -102,7 +103,7 @@ def count_death(play: Play, event: ev.Death) -> None:
 
 
 def count_departure(play: Play, event: ev.PlayerGone) -> None:
-    """Count a player who leaves as out of the round."""
+    """Record that a player who left is out of the round."""
     record = play.open_round
     play.health.pop(event.player_id, None)  # a player who rejoins has full health
     if record is not None and not record.is_out(event.player_id):
@@ -149,7 +150,7 @@ def count_defuse(play: Play, event: ev.BombDefused) -> None:
 
 
 def count_economy(play: Play, event: ev.EconomyCounted) -> None:
-    """Record what the teams carry in the open round."""
+    """Record money and equipment in the open round."""
     if play.open_round is not None and play.open_round.number == event.round_number:
         play.open_round.count_economy(event)
 
@@ -159,7 +160,7 @@ def health_lost(damage: int, before: int, after: int) -> int:
 
     The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
     equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
-    logged damage plus 1 remains the limit: fall damage must not be credited to the next attacker.
+    loss is limited to the logged damage plus 1, so that fall damage is not credited to the next attacker.
     """
     if after > before:  # the victim had more health than recorded; only the logged damage is known
         return damage

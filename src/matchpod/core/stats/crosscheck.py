@@ -1,6 +1,7 @@
-"""Compare our statistics with those the game prints. Differences are reported, never corrected.
+"""Compare our statistics with the statistics that the game prints. Differences are reported, never corrected.
 
-Our counts take precedence: they include the last round, which the game's block lacks, and handle restored rounds.
+Our counts take precedence, because they include the last round, which the game's block lacks, and handle restored
+rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from matchpod.core.events import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.player_round import PlayerRound
 
-# Most discrepancies stored per map: more than this have a common cause, which the first ones show.
+# Maximum number of discrepancies stored per map. More have a common cause, which the first discrepancies show.
 MAX_DISCREPANCIES = 100
 
 
@@ -29,8 +30,8 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-# The compared columns, each with its tolerance: a share of the game's value plus a fixed slack. Not compared: mvps (the
-# game is our source) and blind kills (meaning not verified).
+# The compared columns, each with its tolerance: a share of the game's value plus a fixed slack. MVPs are not compared
+# because the game is our source, and blind kills because their meaning is not verified.
 _TOLERANCES: dict[str, tuple[float, float]] = {
     "kills": (0, 0),
     "deaths": (0, 0),
@@ -52,12 +53,12 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
     "utility_damage": (0.05, 5),
 }
 
-# A restore of a backup rolls back all columns but `dmg`: on a real match 6 of 10 differences were of that column, while
+# A restored backup rolls back all columns except `dmg`. In a real match, 6 of 10 differences were in that column, while
 # adr agreed. The game prints adr in whole numbers, and divides by all rounds of the map, even for late joiners.
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
-# Compared and counted under the same name.
+# Columns whose counter has the same name.
 _SAME = (
     "kills", "deaths", "enemies_flashed", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills",
     "pistol_kills", "sniper_kills", "damage", "utility_damage",
@@ -76,9 +77,9 @@ def compare(
     round_number: int,
     was_restored: bool = False,
 ) -> list[Discrepancy]:
-    """Return new and changed differences above tolerance; with `known` there are at most MAX_DISCREPANCIES.
+    """Return new and changed differences above tolerance, at most MAX_DISCREPANCIES together with `known`.
 
-    The rows are those of all rounds. Only compared columns are summed, by `sum`: this is done after every round.
+    `rows` has the rows of all rounds. Only compared columns are summed, and by `sum`, because this runs every round.
     """
     tolerances = _AFTER_RESTORE if was_restored else _TOLERANCES
     reported = {(found.player_id, found.field): found.ours - found.game for found in known}

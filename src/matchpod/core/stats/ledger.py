@@ -21,19 +21,20 @@ from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, r
 from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
-# Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
+# Missing rounds are recorded below this number only, so that an invalid number does not create a long list. No map
+# reaches it.
 MAX_ROUND_NUMBER = 500
 
-# Suicides this shortly before a restore do not count: the restore itself kills all players in the same tick, before it
-# is logged. Log files have timestamps in whole seconds, and the tick may span two of them.
+# Suicides in this time before a restore do not count, because the restore kills all players in the same tick before it
+# is logged. Log files have timestamps in whole seconds, and the tick may span two seconds.
 RESTORE_MOMENT_MS = 1000
 
 
 MIN_KILLS = 20_000
-"""Kills and deaths that are kept of a map at least, whatever its settings are."""
+"""Lower bound of the maximum number of kills and deaths kept per map, whatever the settings are."""
 
 FLOOD_FACTOR = 10
-"""A map with this many times the allowed kills is not a match: its server floods the log."""
+"""Factor of the maximum number of kills above which a server floods the log."""
 
 
 class RoundPhase(StrEnum):
@@ -55,7 +56,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     missing_rounds: list[int] = []
     """Rounds that were played but are not in the log."""
     torn_rounds: list[int] = []
-    """Rounds with lost log lines; after a loss between two rounds, both."""
+    """Rounds with lost log lines. A loss between two rounds affects both."""
     discrepancies: list[Discrepancy] = []
     health: dict[PlayerId, int] = {}
     died_at_ms: dict[PlayerId, int] = {}
@@ -63,17 +64,17 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """Shots by round. Reports may overtake the log, so a round may be listed before its record exists."""
     mvps: MvpReports = msgspec.field(default_factory=MvpReports)
     was_restored: bool = False
-    """A backup was restored: the game's totals of damage still contain the dropped rounds."""
+    """True if a backup was restored. The game's damage totals then still contain the dropped rounds."""
     may_lack_end: bool = False
-    """Rounds may have been played after the last record."""
+    """True if rounds may have been played after the last record."""
     max_kills: int = MIN_KILLS
-    """How many kills and deaths are kept one by one."""
+    """Maximum number of kills and deaths that are kept individually."""
     kills: int = 0
-    """How many there were, including those that are not kept."""
+    """Number of all kills and deaths, whether they are kept or not."""
     rows: int = 0
-    """The rows of all rounds but the open one, also those that are not kept."""
+    """Number of rows of all closed rounds, including rows that are not kept."""
     is_flooded: bool = False
-    """There are FLOOD_FACTOR times as many kills as may be."""
+    """True if there are more than FLOOD_FACTOR times `max_kills`."""
 
     def apply(self, event: ev.Event) -> None:
         """Apply an event; events without effect on statistics are ignored."""
@@ -89,20 +90,20 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     @property
     def is_cut(self) -> bool:
-        """True if there is more detail than is kept."""
+        """True if rows, kills or deaths are not kept because there are too many."""
         rows = self.rows if self.open_round is None else self.rows + self.open_round.rows
         return rows > MAX_ROWS or not self.keeps_kills
 
     @property
     def keeps_kills(self) -> bool:
-        """True if the newest kill or death is one of those that are kept."""
+        """True if the newest kill or death is kept."""
         return self.kills <= self.max_kills
 
     def lines(self) -> list[PlayerLine]:
         """Return the totals of all players including the open round, most kills first."""
         rounds = finished = self.rounds
         if self.open_round is not None:
-            # Compute totals on a copy: reading must not change the stored round.
+            # Compute totals on a copy, because reading must not change the stored round.
             players = {player_id: msgspec.structs.replace(row) for player_id, row in self.open_round.players.items()}
             provisional = msgspec.structs.replace(self.open_round, players=players)
             compute_totals(provisional)
@@ -125,11 +126,11 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return {player_id for record in self.records() for player_id in record.players}
 
     def records(self) -> list[RoundRecord]:
-        """Return the records of all rounds, the open one last."""
+        """Return the records of all rounds, the open round last."""
         return self.rounds if self.open_round is None else [*self.rounds, self.open_round]
 
     def record(self) -> RoundRecord:
-        """Return the open round, or open one (in a deathmatch, or if the round start was lost)."""
+        """Return the open round. Open a round if there is none: in a deathmatch, or if the round start was lost."""
         return self.open_round or self._open(self._last_number() + 1)
 
     def count_fall(self) -> None:
@@ -139,10 +140,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self.is_flooded = True
 
     def rounds_against(self, score: tuple[int, int]) -> list[int]:
-        """Return the decided rounds whose winner does not lead from the score before to the one after the round.
+        """Return the decided rounds whose winner contradicts the scores before and after the round.
 
-        `score` is that of the map, to which the last of them leads. The score after a round with an unknown winner is
-        the last certain one, which shows nothing.
+        `score` is the score of the map, which must be the score after its last round. Rounds with an unknown winner are
+        skipped, because their score is only the last certain score.
         """
         found: list[int] = []
         number, before = 0, (0, 0)
@@ -179,11 +180,11 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             if record.has_respawns:
                 record.start(event)
                 return
-            self.open_round = record = None  # what was counted is of the round before, whose lines are lost
+            self.open_round = record = None  # the counts belong to the previous round, whose lines are lost
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
-            # A repeated number is a round played again, and the lines of a restore are lost: the newer one counts.
+            # A repeated number is a round that is played again after a restore whose lines are lost. The newer counts.
             self._drop_replayed(number - 1)
         if event.is_cut or not event.is_certain:
             self._mark_torn(number)
@@ -200,14 +201,14 @@ class Ledger(msgspec.Struct, omit_defaults=True):
                 compute_totals(record)
 
     def _lineup_shrunk(self, event: ev.LineupShrunk) -> None:
-        """Mark the rounds in which a player may have been there: it is not known when they left."""
+        """Mark the rounds in which a player may have played, because it is unknown when they left."""
         if self.open_round is not None and event.player_id in self.open_round.unseen:
             self._mark_torn()
         for record in self._without(event.player_id):
             self._mark_torn(record.number)
 
     def _without(self, player_id: PlayerId) -> list[RoundRecord]:
-        """Return the closed rounds since lines were lost without which the player may have been there."""
+        """Return the closed rounds in which an unseen player may have played after lines were lost."""
         return [record for record in self.rounds if player_id in record.unseen]
 
     def _round_decided(self, event: ev.RoundDecided) -> None:
@@ -244,19 +245,19 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         for kept in self.rounds if event.may_be_new else ():
             self._mark_torn(kept.number)
         if event.is_inferred and record is not None and record.is_started and not record.is_cut:
-            record.number, self.open_round = event.rounds_kept + 1, record  # it began after the restore
+            record.number, self.open_round = event.rounds_kept + 1, record  # the round began after the restore
 
     def _map_ended(self, event: ev.MapEnded) -> None:
         if not event.is_complete:
             self._mark_torn()
-        self._close(is_loss=False)  # a deathmatch round is never decided, and a map may end during a round
+        self._close(is_loss=False)  # a deathmatch round is never decided, and other maps may end during a round
         self.phase, self.may_lack_end = RoundPhase.ENDED, not event.is_complete
 
     def _log_lost(self, event: ev.LogGap | ev.ServerRestarted) -> None:
         """Mark the round that lost lines."""
         record = self.open_round
         if record is not None and record.is_decided and isinstance(event, ev.LogGap) and event.is_freeze:
-            self._close()  # what follows is of the next round
+            self._close()  # the following events belong to the next round
         self._mark_torn()
         if self.open_round is not None:
             self.open_round.is_cut = True
@@ -284,7 +285,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def _drop_replayed(self, number: int) -> None:
         """Drop the rounds after this number, because of a restore whose lines are lost.
 
-        They stay incomplete: which of their lines are of the first attempt is not certain.
+        These rounds stay incomplete, because it is not certain which lines belong to their first attempt.
         """
         played = (record.number for record in self.records())
         again = sorted({*self.torn_rounds, *self.missing_rounds, *played})
@@ -313,7 +314,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self.mvps.forget()
 
     def _mark_torn(self, number: int | None = None) -> None:
-        """Record that lines of a round are lost: of the open one, or else of the next."""
+        """Record that lines of a round are lost; by default of the open round, or of the next round if none is open."""
         if number is None:
             number = self._last_number() + 1 if self.open_round is None else self.open_round.number
         number = min(number, MAX_ROUND_NUMBER)
@@ -342,7 +343,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def _mvp_named(self, event: ev.MvpNamed) -> None:
         begun = self._last_number() if self.open_round is None else self.open_round.number
         if self.was_restored and event.round_number > begun:
-            return  # a late report of a round that is played again; that of the new attempt comes after its start
+            return  # a late report of a round that is played again; the report of the new attempt follows its start
         if 0 < event.round_number < MAX_ROUND_NUMBER:
             self.mvps.count_by_plugin(event.round_number, event.player_id, event.mvps)
 
@@ -353,12 +354,12 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
         """Replace the shots of the round. A restore drops them together with the round."""
-        # An empty report may have been overtaken, unless it is known to be the newest one.
+        # An empty report may have been overtaken, unless it is known to be the newest.
         if event.shots or event.is_newest or event.round_number not in self.shots:
             self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 
     def _complete_shots(self) -> RoundShots:
-        """Return the shots if all rounds are reported, else nothing: a partial sum would pass for a total."""
+        """Return the shots if all rounds are reported, otherwise nothing, because a partial sum would look complete."""
         numbers = [record.number for record in self.rounds]
         # During play the report of the latest round may still be on its way.
         expected = numbers if self.phase is RoundPhase.ENDED else numbers[:-1]

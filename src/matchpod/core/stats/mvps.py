@@ -1,10 +1,10 @@
-"""Determine how often each player was the most valuable player (MVP) of a round, as far as that is known.
+"""Determine how often each player was the most valuable player (MVP) of a round, as far as it is known.
 
 The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, who is on the
 team that won it (in all 14 reported rounds of a real match). So a total stays right as long as the player has lost
 every round since it was reported, and if all totals together equal the number of rounds, all of them are right. Lost
-log lines may hide a restored backup, which changes totals: after them, only later reports prove a total. A total that
-is not proved is the newest that was reported, and marked incomplete.
+log lines may hide a restored backup, which changes totals. After a loss, only later reports prove a total. A total that
+is not proved is the last reported total, and is marked incomplete.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.round_record import RoundRecord
 
 MAX_PLAYERS: Final = 256
-"""Most players whose totals are kept of a round: four full servers; ids may be forged."""
+"""Maximum number of players whose totals are kept per round: four full servers. Player ids may be forged."""
 
 _NEVER: Final = -1
 
 
 class MvpCount(msgspec.Struct, frozen=True, gc=False):
-    """How often a player was MVP, as far as that is known; `is_complete` if no further round can be missing."""
+    """The known number of rounds in which a player was MVP; `is_complete` if no further round can be missing."""
 
     number: int
     is_complete: bool = True
@@ -37,9 +37,9 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
     plugin: dict[int, dict[PlayerId, int]] = {}
     """Reports of the plugin may overtake the log, so a round may be listed before its record exists."""
     is_whole: bool = True
-    """False once log lines were lost: totals without a report are unknown then."""
+    """False once log lines were lost. Totals without a report are unknown then."""
     stale: dict[PlayerId, int] = {}
-    """The newest totals before log lines were lost, which are no longer proved."""
+    """The newest totals before log lines were lost. They may be outdated."""
 
     def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
         """Store a total that the plugin reported at the end of this round."""
@@ -48,13 +48,13 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
             totals[player_id] = total
 
     def drop_after(self, number: int) -> None:
-        """Drop the reports of all rounds after this one, which are played again."""
+        """Drop the reports of all rounds after this round, because they are played again."""
         self.game = {counted: totals for counted, totals in self.game.items() if counted <= number}
         self.plugin = {counted: totals for counted, totals in self.plugin.items() if counted <= number}
         self.stale = {}
 
     def forget(self) -> None:
-        """Drop all reports because log lines were lost after them; their totals remain as the newest ones."""
+        """Drop all reports because log lines were lost after them, and keep their totals as the newest known totals."""
         for number in sorted(self.game.keys() | self.plugin.keys()):
             self.stale |= self.plugin.get(number, {}) | self.game.get(number, {})
         if len(self.stale) > MAX_PLAYERS:
@@ -67,7 +67,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
         known_at: dict[PlayerId, int] = {}
         all_known_at = 0 if self.is_whole else _NEVER
         for number in sorted(self.game.keys() | (self.plugin.keys() & records.keys())):
-            # The plugin reports when the round ends: its total may be too early to include the MVP of that round.
+            # The plugin reports when the round ends, so its total may be too early to include the MVP of that round.
             is_early = number not in self.game
             report = self.plugin[number] if is_early else self.game[number]
             totals.update(report)

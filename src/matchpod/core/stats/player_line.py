@@ -1,7 +1,7 @@
 """Sum the rounds of each player into totals for a map or series.
 
-A line has the summed counters of its rounds, and three numbers that not every server reports. MVPs are those that are
-known, and None in a mode that has none; shots fired and shots hit are None if they were not counted.
+A line has the summed counters of its rounds, and three numbers that not every server reports. `mvps` has the known
+MVPs, and is None in a mode without MVPs. Shots fired and shots hit are None if they were not counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LiveCount(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlayerLine(PlayerRound, kw_only=True, array_like=False):
-    """The totals of one player. Bots have lines too; they are left out of published results."""
+    """The totals of one player. Bots have lines too, which are left out of published results."""
 
     player_id: PlayerId
     team: Team | None = None
@@ -106,7 +106,7 @@ def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerI
 
 
 def sum_lines(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
-    """Sum the lines of several maps per player. The team is the last known one; a sum with None is None."""
+    """Sum the lines of several maps per player. The team is the last known team; a sum with None is None."""
     overall: dict[PlayerId, PlayerLine] = {}
     for line in lines:
         former = overall.get(line.player_id)
@@ -130,7 +130,7 @@ def _sum_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
 
 
 def _sum_columns(rows: Sequence[PlayerRound]) -> list[int]:
-    # Summed by column, which runs in C.
+    # Sum by column, because `sum` over a column runs in C.
     return [sum(column) for column in zip(*(msgspec.structs.astuple(row)[:_COUNTERS] for row in rows), strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Define the counters of one player in one round. The simulator counts into fields of the same names."""
+"""Define the counters of one player in one round. The simulator uses the same names for its own statistics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class PlayerRound(msgspec.Struct, array_like=True, gc=False):
-    """One player's counters in one round. All are integers, so that a map is the sum of its rounds.
+    """One player's counters in one round. All are integers, so that the totals of a map are sums over its rounds.
 
     Encoded as an array, which makes the snapshot of a map a third smaller.
     """
@@ -32,7 +32,7 @@ class PlayerRound(msgspec.Struct, array_like=True, gc=False):
     smoke_thrown: int = 0
     molly_thrown: int = 0
     decoy_thrown: int = 0
-    # From here on: computed from the whole round by `round_totals`.
+    # The following counters are computed from the whole round by `round_totals`.
     first_kills: int = 0
     first_deaths: int = 0
     trade_kills: int = 0

@@ -16,14 +16,16 @@ from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, Roun
 from matchpod.core.stats.player_round import PlayerRound
 
 MAX_FALLS = 128
-"""Most falls of a round, and players in its damage. A server has at most 64 players; ids may be forged."""
+"""Maximum number of falls per round, and of attackers whose damage is stored. A server has at most 64 players, but ids
+may be forged."""
 
 MAX_ROWS = 80_000
-"""Most rows of a map: players of a round, with weapons, victims, falls and money. 32 players who play rounds for six
-hours have 60,000, a day of deathmatch with a thousand guests 20,000. A row takes up to half a kilobyte."""
+"""Maximum number of rows per map. Rows are, per round, its players and their weapons, victims, falls and money. 32
+players who play rounds for six hours have 60,000, a day of deathmatch with a thousand players has 20,000. A row takes
+up to half a kilobyte."""
 
 ASSIST_DAMAGE = 40
-"""Damage that gives an assist if the victim then dies by their own grenade."""
+"""Minimum damage for an assist if the victim then dies by their own grenade."""
 
 
 class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -39,7 +41,8 @@ class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_death: bool = True
     weapon: str = ""
     helper: PlayerId | None = None
-    """The game counts an assist, but prints no line, if a player dies by their own grenade: 3 of 3 real cases."""
+    """The enemy who gets an assist because the player died by their own grenade. The game counts such an assist without
+    logging it (3 of 3 real cases)."""
     has_left: bool = False
 
 
@@ -66,19 +69,19 @@ class Shots(msgspec.Struct, array_like=True, gc=False):
 
 
 class RoundDetails(msgspec.Struct, array_like=True):
-    """Damage and money of a round, which only the view of rounds reads."""
+    """Damage and money of a round, which only the rounds view reads."""
 
     damage_to: dict[PlayerId, dict[PlayerId, int]] = {}
-    """Health that each player took from each enemy; not stored in a deathmatch."""
+    """Health that each enemy lost, by attacker and victim; not stored in a deathmatch."""
     money: dict[PlayerId, int] = {}
-    """At the start of freeze time."""
+    """Money at the start of freeze time."""
     spent: dict[PlayerId, int] = {}
     equipment: dict[PlayerId, int] = {}
-    """The value of what was carried out of the buy zone."""
+    """Value of the equipment that was carried out of the buy zone."""
 
 
 class RoundRecord(msgspec.Struct, omit_defaults=True):
-    """One round. `is_started` is False if its start is not in the log; what is not in the log is None."""
+    """One round. `is_started` is False if its start is not in the log. Fields that are not in the log are None."""
 
     number: int
     team1: tuple[PlayerId, ...] = ()
@@ -86,9 +89,9 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     is_started: bool = False
     is_decided: bool = False
     is_cut: bool = False
-    """Lines were lost since it was opened."""
+    """True if lines were lost since the record was opened."""
     unseen: tuple[PlayerId, ...] = ()
-    """Players of whom the log has no line since lines were lost before the round."""
+    """Players whom no log line has mentioned since lines were lost before the round."""
     winner: Team | None = None
     started_at_ms: int | None = None
     decided_at_ms: int | None = None
@@ -98,7 +101,8 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # Players respawn (deathmatch): totals of the whole round have no meaning, so no falls are stored, only their kills.
+    # True if players respawn (deathmatch). Totals of the whole round have no meaning then, so only kills are stored,
+    # not falls.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
@@ -106,25 +110,25 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     plant: Plant | None = None
     defuse: Defuse | None = None
     details: RoundDetails | bytes = msgspec.field(default_factory=RoundDetails)
-    """Packed once the round is closed: a tenth of the size, and half of a record."""
+    """Compressed once the round is closed, to a tenth of their size. Otherwise they would be half of the record."""
     has_money_lines: bool = False
-    # The game printed its own statistics after this round.
+    # True if the game printed its own statistics after this round.
     has_game_counts: bool = False
-    # How many rows there may be, and how many there would be: others are not kept.
+    # The maximum number of rows, and their number. Rows above the maximum are counted, but not kept.
     max_rows: int = MAX_ROWS
     rows: int = 0
 
     def pack(self) -> None:
-        """Pack the details: the round is closed."""
+        """Compress the details, because the round is closed."""
         if isinstance(self.details, RoundDetails):
             self.details = zlib.compress(_ENCODER.encode(self.details), level=1)
 
     def read_details(self) -> RoundDetails:
-        """Return the details, to be read."""
+        """Return the details for reading only."""
         return self.details if isinstance(self.details, RoundDetails) else _unpacked(self.details)
 
     def _details(self) -> RoundDetails:
-        """The details, to be changed."""
+        """Return the details for changes."""
         if isinstance(self.details, bytes):
             self.details = _unpacked(self.details)
         return self.details
@@ -138,7 +142,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.counts(player_id).rounds_played = 1
 
     def add_to_lineup(self, event: LineupGrown) -> None:
-        """Add a player who was there at the start, but was seen only later."""
+        """Add a player who was on the server at the start, but was first mentioned later."""
         is_known = event.was_unseen and event.player_id in self.unseen
         if not self.is_started or (self.is_decided and not is_known) or self.team_of(event.player_id) is not None:
             return
@@ -156,13 +160,13 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.winner, self.winner_side = event.winner, event.winner_side
         self.score = (event.team1_score, event.team2_score)
         if event.winner_side is not None:
-            # The sides may have been known wrongly at the start, or may still be unknown, if log lines were lost.
+            # If log lines were lost, the sides known at the start may be wrong, or still unknown.
             sides = {Team.TEAM1: event.winner_side, Team.TEAM2: event.winner_side.other, None: None}
             self.team1_side = sides[event.winner]
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:
-        """Return the player's counters, created on first use; not kept if there are too many rows."""
+        """Return the player's counters, created on first use. They are not kept if there are too many rows."""
         counts = self.players.get(player_id)
         if counts is None:
             counts = PlayerRound()
@@ -192,7 +196,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.respawn_kills.setdefault(killer, {})[weapon] = 1
 
     def _add_row(self) -> bool:
-        """Count a row; False if there are too many to keep it."""
+        """Count a row; return False if there are too many rows to keep it."""
         self.rows += 1
         return self.rows <= self.max_rows
 
@@ -205,9 +209,9 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             damage_to.setdefault(attacker, {})[victim] = lost
 
     def helper_against(self, victim: PlayerId) -> PlayerId | None:
-        """Return the enemy on the server who did most damage to a player, if it is enough for an assist.
+        """Return the enemy on the server who did most damage to a player, if the damage is enough for an assist.
 
-        None if players respawn: the damage may be of an earlier life.
+        None if players respawn, because the damage may be from an earlier life.
         """
         if self.has_respawns:
             return None
@@ -218,7 +222,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return helper if damage.get(helper, 0) >= ASSIST_DAMAGE else None
 
     def count_economy(self, event: EconomyCounted) -> None:
-        """Set money and equipment; each event has all that is known so far."""
+        """Replace money and equipment; each event has all known values."""
         details = self._details()
         before = len(details.money) + len(details.spent) + len(details.equipment)
         self.rows += len(event.money) + len(event.spent) + len(event.equipment) - before
@@ -246,7 +250,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
                 self.counts(player_id).deaths += 1
 
     def add_fall(self, fall: Fall) -> None:
-        """Record a fall; a second death of a player proves that players respawn, so falls are no longer stored."""
+        """Record a fall. A second death of a player proves that players respawn, so falls are no longer stored."""
         if not self.has_respawns and (len(self.falls) >= MAX_FALLS or not self._add_row()):
             self._stop_storing_falls()
         if fall.is_death:
@@ -273,7 +277,10 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
                 self.counts(fall.helper).assists -= 1
 
     def alive(self, team: Team) -> set[PlayerId]:
-        """Return the players of a line-up who were alive and present at the decision; now, if there is none yet."""
+        """Return the players of a line-up who were alive and present at the decision.
+
+        Before the decision, return the players who are alive and present now.
+        """
         fallen = {fall.victim for fall in self.falls[: self.falls_when_decided]}
         return set(self.team1 if team is Team.TEAM1 else self.team2) - fallen
 
@@ -283,7 +290,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return next((fall for fall in falls if fall.killer is not None and fall.is_enemy), None)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return the team whose line-up has the player; None if neither has."""
+        """Return the team whose line-up has the player; None if neither team has."""
         if player_id in self.team1:
             return Team.TEAM1
         return Team.TEAM2 if player_id in self.team2 else None

@@ -1,8 +1,8 @@
 """Compute the statistics of a whole round: first kills, trades, clutches, multi-kills and KAST.
 
-Computed when the round closes, from the order in which players dropped out; repeating it changes nothing. Kills
-after the decision count as kills, for trades and for multi-kills, but not for first kills or clutches. A round with
-respawns has none of these statistics.
+They are computed when the round closes, from the order in which players dropped out. The computation is idempotent.
+Kills after the decision count as kills, for trades and for multi-kills, but not for first kills or clutches. A round
+with respawns has none of these statistics.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 
-# Longest time from a death to its trade kill. Public tools use 1.5 s to 5 s, mostly 5 s; rating sites do not say.
+# Maximum time from a death to its trade kill. Public tools use 1.5 s to 5 s, mostly 5 s. Rating sites do not publish
+# their value.
 TRADE_WINDOW_MS = 5000
 
 _CLUTCHES = ("clutch1v1", "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5")
@@ -40,7 +41,7 @@ def compute_totals(record: RoundRecord) -> None:
 
 
 def _compute_first_kills(record: RoundRecord, falls: list[Fall]) -> None:
-    # A team kill is no first kill, but its victim can be the first death, as in the game's own count.
+    # A team kill is not a first kill, but its victim can be the first death, as in the game's own count.
     first = record.first_kill()
     if first is not None and first.killer is not None:
         record.counts(first.killer).first_kills = 1
@@ -65,7 +66,7 @@ def _is_trade(record: RoundRecord, fall: Fall, revenge: Fall) -> bool:
     """True if `revenge` kills the killer of a teammate within the trade window."""
     if fall.killer != revenge.victim or not fall.is_enemy or revenge.at_ms - fall.at_ms > TRADE_WINDOW_MS:
         return False
-    if revenge.killer is None or revenge.killer == fall.victim:  # by a grenade of the dead player: no trade
+    if revenge.killer is None or revenge.killer == fall.victim:  # a grenade of the dead player: not a trade
         return False
     team = record.team_of(revenge.killer)
     return team is not None and team is record.team_of(fall.victim)
@@ -83,7 +84,7 @@ def _compute_clutches(record: RoundRecord, falls: list[Fall]) -> None:
             continue
         alive[team].discard(fall.victim)
         enemies = len(alive[team.other])
-        # The clutch size is fixed when the team is down to one player; winning the round counts, not survival.
+        # The clutch size is fixed when the team is down to one player. The round must be won; survival is not needed.
         if len(alive[team]) == 1 and enemies >= 1 and record.winner is team:
             (last_alive,) = alive[team]
             setattr(record.counts(last_alive), _CLUTCHES[min(enemies, len(_CLUTCHES)) - 1], 1)
@@ -99,6 +100,6 @@ def _compute_kast(record: RoundRecord, falls: list[Fall]) -> None:
     fallen = {fall.victim for fall in falls}
     for player_id in record.team1 + record.team2:
         counts = record.counts(player_id)
-        # Flash assists do not count as assists in KAST: the match plugins do not count them either.
+        # Flash assists do not count as assists in KAST, as in the match plugins.
         is_kast = counts.kills or counts.assists or counts.traded_deaths or player_id not in fallen
         counts.kast_rounds = 1 if is_kast else 0

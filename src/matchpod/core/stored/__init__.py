@@ -1,1 +1,1 @@
-"""Read stored values of other versions."""
+"""Read values that other versions have stored."""

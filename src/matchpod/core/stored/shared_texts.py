@@ -1,7 +1,7 @@
-"""Keep each text of a decoded state once.
+"""Replace equal texts in a decoded state with a single object, to save memory.
 
-A decoder creates a new text for every value: the id of a player is in each of their falls, line-ups and tokens. While a
-match is read they share one, so a loaded state would take a third more memory.
+A decoder creates a new string for every value, such as the player id in each fall, line-up and token. In the state of a
+match that was folded from its log these share one string, so a decoded state would need a third more memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def share_texts(state: T) -> T:
-    """Return a state whose equal texts are the same object; its lists, dicts and structs are changed in place."""
+    """Return a state whose equal texts are the same object. Its lists, dicts and structs are changed in place."""
     shared: T = _share(state, {})
     return shared
 
@@ -48,7 +48,7 @@ def _fields_with_texts(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 def _has_texts(node: inspect.Type, seen: set[type]) -> bool:
-    """True if values of a type may be texts or contain some, besides keys, which the decoder shares."""
+    """True if values of a type may be or contain texts, other than keys, which the decoder already shares."""
     match node:
         case inspect.StrType():
             return True
@@ -57,11 +57,11 @@ def _has_texts(node: inspect.Type, seen: set[type]) -> bool:
                 return False
             return any(_has_texts(field.type, {*seen, node.cls}) for field in node.fields)
         case inspect.UnionType():
-            return any(_has_texts(one, seen) for one in node.types)
+            return any(_has_texts(choice, seen) for choice in node.types)
         case inspect.ListType() | inspect.VarTupleType():
             return _has_texts(node.item_type, seen)
         case inspect.TupleType():
-            return any(_has_texts(one, seen) for one in node.item_types)
+            return any(_has_texts(item, seen) for item in node.item_types)
         case inspect.DictType():
             return _has_texts(node.value_type, seen)
         case inspect.Metadata():

@@ -1,9 +1,10 @@
-"""Read JSON that any version has stored, as values of today's types.
+"""Read JSON that any version has stored, as values of the current types.
 
-A stored value may lack fields that were added later, and have values that only a newer version knows. What cannot be
-read is replaced with the default of its field, else with null, an empty text or list, false, or the member `unknown`.
-A number has no such stand-in, since 0 would be a measurement: without it the object is unreadable. So is an object of
-an unknown type. An unreadable object is left out of a list of objects, and null where null is allowed.
+A stored value may lack fields that were added later, and have values that only a newer version knows. An unreadable
+value is replaced with the default of its field, or else with null, an empty text or list, false, or the member
+`unknown`. Numbers are not replaced, because 0 would look like a measurement: an object that lacks a required number is
+unreadable, and so is an object of an unknown type. Unreadable objects are left out of lists, and replaced with null
+where null is allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NONE: Final[Mapping[str, object]] = {}
 
 
 class UnreadableError(Exception):
-    """A stored value is not of its type, and nothing can stand in for it."""
+    """A stored value does not have the expected type, and cannot be replaced."""
 
 
 class StoredReader(Generic[_T]):
@@ -35,9 +36,9 @@ class StoredReader(Generic[_T]):
         self._node = inspect.type_info(shape)
 
     def read(self, stored: bytes | msgspec.Raw, **stand_ins: object) -> _T:
-        """Return the stored value; UnreadableError if it is not of this type, or no JSON.
+        """Return the stored value; raise UnreadableError if it does not have this type or is not JSON.
 
-        `stand_ins` are values for fields of the outermost object that are missing or unreadable.
+        `stand_ins` are replacements for missing or unreadable fields of the outermost object.
         """
         try:
             value: _T = self._decode(stored)
@@ -50,7 +51,7 @@ class StoredReader(Generic[_T]):
 
 
 def _completed(value: object, node: inspect.Type, stand_ins: Mapping[str, object] = _NONE) -> object:
-    """Return a value that can be converted to the type; UnreadableError if there is none."""
+    """Return a value that can be converted to the type; raise UnreadableError if there is none."""
     match node:
         case inspect.Metadata():
             return _completed(value, node.type, stand_ins)
@@ -83,13 +84,13 @@ def _completed_struct(value: object, node: inspect.StructType, stand_ins: Mappin
         except UnreadableError:
             if field.name in stand_ins:
                 completed[name] = stand_ins[field.name]
-            elif field.required:  # else it has a default
+            elif field.required:  # other fields have defaults
                 completed[name] = _stand_in(field.type)
     return completed
 
 
 def _completed_choice(value: object, node: inspect.UnionType, stand_ins: Mapping[str, object]) -> object:
-    """Return a value of the first type of a union that it fits; null if it fits none, and the union includes null."""
+    """Return the value as the first type of a union that it fits. If it fits none, return null if null is allowed."""
     for choice in node.types:
         with suppress(UnreadableError):
             return _completed(value, choice, stand_ins)
@@ -99,7 +100,7 @@ def _completed_choice(value: object, node: inspect.UnionType, stand_ins: Mapping
 
 
 def _completed_list(value: object, item: inspect.Type) -> list[object]:
-    """Return the entries that can be read; of plain values all or none, since their positions may matter."""
+    """Return the readable objects of a list. A list of plain values is read as a whole, as positions may matter."""
     if not isinstance(value, list):
         raise UnreadableError("no list")
     if not isinstance(item, inspect.StructType):
@@ -131,7 +132,7 @@ def _completed_member(value: object, members: type[Enum]) -> object:
 
 
 def _checked(value: object, node: inspect.Type) -> object:
-    """Return a plain value if it is of its type."""
+    """Return a plain value if it has the expected type."""
     kinds: dict[type, tuple[type, ...]] = {
         inspect.IntType: (int,),
         inspect.FloatType: (int, float),
@@ -148,7 +149,7 @@ def _checked(value: object, node: inspect.Type) -> object:
 
 
 def _stand_in(node: inspect.Type) -> object:
-    """Return what replaces a required value that is missing; UnreadableError if nothing may."""
+    """Return the replacement of a missing required value; raise UnreadableError if its type has none."""
     match node:
         case inspect.Metadata():
             return _stand_in(node.type)

@@ -1,4 +1,4 @@
-"""Read the settings of a match, as any version has stored them."""
+"""Read the settings of a match that any version has stored."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _SETTINGS: Final = StoredReader[GameSettings](GameSettings)
 
 
 def read_settings(stored: bytes) -> GameSettings:
-    """Return the settings; an unknown match type is `custom`, of which nothing is assumed."""
+    """Return the settings. An unknown match type becomes `custom`, about which nothing is assumed."""
     return _SETTINGS.read(stored, match_type=MatchType.CUSTOM.value, maps=[UNKNOWN_MAP])

@@ -1,8 +1,8 @@
-"""Compute a short digest of a type and of every type it is built from.
+"""Compute a short digest of a type and of every type that it contains.
 
 Stored state carries the digest of the types that wrote it. If a field is added, removed, moved, renamed or gets
 another type or default, the digest differs, and the state is rebuilt instead of being decoded into the wrong fields.
-A field that keeps its name and type but changes its meaning is not detected: rename it.
+A field that keeps its name and type but changes its meaning is not detected, so rename it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 DIGEST_BYTES: Final = 16
-"""Length of a digest. With 128 bits two versions of our types practically never collide."""
+"""Length of a digest. With 128 bits, a collision of two versions of our types is practically impossible."""
 
 
 def type_fingerprint(root: type) -> bytes:
@@ -62,5 +62,5 @@ def _describe_leaf(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    """Return the name of a class or function. Without its module, so that it may move."""
+    """Return the name of a class or function, without its module, so that it can be moved."""
     return str(getattr(value, "__qualname__", repr(value)))

@@ -1,1 +1,1 @@
-"""What callers see of a match: results, rounds, timelines, cards, attention."""
+"""Views of a match for callers: results, rounds, timelines, cards and attention."""

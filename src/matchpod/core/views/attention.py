@@ -1,4 +1,4 @@
-"""Decide which matches need a person's attention, and say why. Pure: everything is computed from a situation."""
+"""Decide which matches need a person's attention, and why, from a snapshot of their situation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
-"""An incomplete roster needs attention when this much of the join time is left."""
+"""Remaining join time at which an incomplete roster needs attention."""
 RECONNECT_MS: Final = 20_000
-"""How long a player may be away from a live map: most reconnect by then."""
+"""How long a player may be away from a live map. Most players reconnect in less time."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
@@ -24,11 +24,11 @@ CALL_MS: Final = 600_000
 CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
-"""Kinds whose cause is usually the region of the match."""
+"""The kinds of attention whose cause is usually the region of the match."""
 SEVERAL_TRIES: Final = 2
-"""From how many matches of a region on a second try is taken for a fault of the region."""
+"""Minimum number of matches on a second try from which the region is assumed to be at fault."""
 LEADS: Final = "leads"
-"""Detections of the anti-cheat."""
+"""The kind of attention for anti-cheat detections."""
 
 _SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
 _JOINING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS)
@@ -46,7 +46,7 @@ class Urgency(IntEnum):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at a match. It counts up from `since_ms` or down to `until_ms`, so its text stays the same."""
+    """A reason to look at a match. A counter runs up from `since_ms` or down to `until_ms`, so the text is constant."""
 
     urgency: Urgency
     kind: str
@@ -54,29 +54,29 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int | None = None
     until_ms: int | None = None
     quote: str = ""
-    """What a player wrote; it is untrusted."""
+    """Untrusted text that a player wrote."""
 
     @property
     def words(self) -> str:
-        """The text where no counter follows it."""
+        """The text for places without a counter."""
         text = _BEFORE_COUNTER.sub("", self.text)
         return f"{text}: {self.quote}" if self.quote else text
 
 
 class Signals(msgspec.Struct):
-    """What a match's log says to admins: pauses and calls for an admin, in the time of our clock."""
+    """Signals for admins in a match's log: pauses and calls for an admin. Times are on our clock."""
 
     paused_ms: int | None = None
-    """Since when a pause lasts that does not end by itself."""
+    """When the current pause began; None for tactical timeouts, which end by themselves."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """What they wrote."""
+    """The text of that player."""
 
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
-        """Note what these events say."""
+        """Apply these events."""
         for event in events:
-            if type(event) not in _SIGNALS:  # nearly all of them: this runs for every line of the log
+            if type(event) not in _SIGNALS:  # a fast path for most events: this runs for every log line
                 continue
             if isinstance(event, Paused | Unpaused) and event.is_timeout:
                 continue  # it ends by itself
@@ -89,39 +89,39 @@ class Signals(msgspec.Struct):
                 self.paused_ms = None
 
     def answer(self) -> None:
-        """Note that someone asked for an action on the match: a call for an admin was heard."""
+        """Clear a call for an admin, because a person has requested an action on the match."""
         self.called_ms, self.call = None, ""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a match at a moment; times are in ms."""
+    """The known facts about a match at a moment."""
 
     now_ms: int
     phase: PublicPhase
     missing: int = 0
     """Listed players who are not on the server."""
     left_ms: tuple[int, ...] = ()
-    """When those of them left of whom that is known."""
+    """When the missing players left, for the players of whom it is known."""
     is_loading: bool = False
-    """True if all of them are, but one has not entered."""
+    """True if all listed players are on the server, but one has not entered."""
     join_until_ms: int | None = None
     """When the time to join ends, while it runs."""
     silent_ms: int | None = None
-    """Since when the server is silent (`core.servers.server_loss.Silence`); None if it is not."""
+    """Since when the server has been silent (`core.servers.server_loss.Silence`); None if it is not silent."""
     paused_ms: int | None = None
-    """Since when it is paused."""
+    """Since when the match has been paused."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """What they wrote."""
+    """The text of that player."""
     pending_ms: int | None = None
-    """Since when it waits for a free server."""
+    """Since when the match has waited for a free server."""
     tries: int = 0
-    """Servers that were tried before this one."""
+    """Number of servers that were tried before the current server."""
     lost_rounds: int = 0
-    """Rounds whose log is incomplete."""
+    """Number of rounds whose log is incomplete."""
     detections: int = 0
-    """Detections of the anti-cheat, which people read as leads."""
+    """Number of anti-cheat detections, which are shown as leads."""
     is_callback_given_up: bool = False
 
 
@@ -132,7 +132,7 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 
 def urgency_of(reasons: Sequence[Attention]) -> int:
-    """Return the urgency of the first of `attention_of`, which is the highest; 0 if there is none."""
+    """Return the highest urgency of the reasons from `attention_of`, which the first of them has; 0 without reasons."""
     return int(reasons[0].urgency) if reasons else 0
 
 
@@ -160,7 +160,7 @@ def _gone(now: Situation) -> Attention | None:
     if not gone_ms and not unknown:
         return None
     players = _players(len(gone_ms) + unknown)
-    if unknown:  # one has never joined
+    if unknown:  # a player has never joined
         return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} missing on a live map")
     return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} gone for", since_ms=min(gone_ms))
 

@@ -1,4 +1,4 @@
-"""Build the leaderboard of a map in the shape of the API."""
+"""Build the leaderboard of a map for the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchpod.core.views import result_shapes as shapes
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
-"""Most rows of a leaderboard: as many as the longest roster."""
+"""Maximum number of rows in a leaderboard: as many as the longest roster."""
 
 _TEAM_NUMBERS = {None: 0, Team.TEAM1: 1, Team.TEAM2: 2}
 
@@ -82,13 +82,13 @@ _FIELDS: Final = {
     LeaderboardSort.PLANTS: "bombPlants",
     LeaderboardSort.DEFUSES: "bombDefuses",
 }
-"""What a row is ranked by. All of `utility` together."""
+"""The row field that each sort key ranks by. For `utility`, its total counts."""
 
 
 def player_rows(
     lines: Iterable[PlayerLine], names: Mapping[PlayerId, str], teams: Mapping[PlayerId, Team | None] | None = None
 ) -> list[LeaderboardPlayer]:
-    """Return a row per human player. The id replaces a missing name; `teams` overrides the team of the line."""
+    """Return a row per human player. The id replaces a missing name; `teams` overrides the teams of the lines."""
     team_overrides = teams or {}
     return [
         _row(line, names.get(line.player_id) or line.player_id, team_overrides.get(line.player_id) or line.team)
@@ -106,14 +106,14 @@ def rank(
 
     def order(pair: tuple[Mapping[str, object], msgspec.Raw]) -> tuple[object, ...]:
         row, _ = pair
-        # The id comes last, so that the order of two players with the same name is stable.
+        # The id is the last key, so that the order of two players with the same name is stable.
         return *(-_number(row.get(field)) for field in fields), str(row.get("name")), str(row.get("steamId"))
 
     return [raw for _, raw in sorted(rows, key=order)[: max(0, min(limit, MAX_LIMIT))]]
 
 
 def _number(value: object) -> float:
-    """Return a number of a stored row; one that was not measured, or that its version did not store, ranks last."""
+    """Return a number of a stored row. Numbers that were not measured, or not stored by an old version, rank last."""
     if isinstance(value, dict):
         value = value.get("total")
     return value if isinstance(value, int | float) else -1.0

@@ -1,7 +1,7 @@
-"""What marks a match wherever it is shown: its labels, and whether it is simulated; both are left out if not.
+"""Define the marks that are shown with a match: its labels, whether it is simulated, and its GOTV port and delay.
 
-Labels never change, and GOTV is known once the server runs. They are stored as shown. Only the console shows which
-secrets were given.
+Marks that a match does not have are left out. Labels never change, and GOTV is known once the server is running. Marks
+are stored as they are shown. Only the console shows which secrets were given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SimulatedIfSo = Annotated[
 
 
 class Gotv(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How people watch a match."""
+    """Where people can watch a match."""
 
     port: Annotated[
         int | None, Meta(description="The port of GOTV, at the `ip` of the server; null if it is not known.")
@@ -46,7 +46,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     simulated: SimulatedIfSo = UNSET
     gotv: GotvIfOn = UNSET
     secrets: tuple[str, ...] = ()
-    """The fields of the request whose values are not kept readable: a match that is created again needs them again."""
+    """The secret fields of the create request. Their values are not shown, so they must be entered again to repeat the
+    match."""
 
 
 NO_MARKS: Final = Marks()
@@ -56,18 +57,18 @@ _decode: Final = msgspec.json.Decoder(Marks).decode
 
 
 def encode_marks(labels: Mapping[str, str], *, is_simulated: bool, secrets: tuple[str, ...] = ()) -> bytes | None:
-    """Return what is stored; None if there is nothing to store."""
+    """Return the stored form of the marks; None if there are none."""
     marks = Marks(labels=dict(labels) or UNSET, simulated=is_simulated or UNSET, secrets=secrets)
     return None if marks == NO_MARKS else _encode(marks)
 
 
 def with_gotv(stored: bytes | None, gotv: Gotv) -> bytes:
-    """Return what is stored once GOTV is known."""
+    """Return the stored marks with GOTV added."""
     return _encode(msgspec.structs.replace(read_marks(stored), gotv=gotv))
 
 
 def read_marks(stored: bytes | None) -> Marks:
-    """Return the stored marks; those of a form that this version does not know are left out."""
+    """Return the stored marks; no marks if this version cannot read them."""
     if stored is None:
         return NO_MARKS
     try:

@@ -1,4 +1,4 @@
-"""Say where a match stands, for the API and the console: small, and equal as long as nothing in it changes."""
+"""Describe the current progress of a match for the API and the console, as small values that can be compared."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     steam_id: PlayerId
     role: RosterRole
     name: str = ""
-    """Empty unless they are on the server."""
+    """Empty unless the person is on the server."""
     is_here: bool = False
 
 
 class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a match stands; times are those of our clock. Without its log, only the first fields are known."""
+    """The progress of a match; times are on our clock. Without its log, only the first fields are known."""
 
     phase: PublicPhase
     map_name: str | None = None
@@ -62,10 +62,10 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
     roster: tuple[RosterPlayer, ...] = ()
     excused: tuple[PlayerId, ...] = ()
-    """Listed players without whom play was started, until they come."""
+    """Listed players without whom play was started, until they connect."""
     guests: tuple[Guest, ...] = ()
     sides: Sides | None = None
-    """While a map with teams is live."""
+    """The sides of the teams, while a map with teams is live."""
     round: int | None = None
     live_ms: int | None = None
     """When the current map began."""
@@ -74,14 +74,14 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     paused_ms: int | None = None
     called_ms: int | None = None
     call: str = ""
-    """What the player wrote who asked for an admin then."""
+    """The text of the player who asked for an admin at `called_ms`."""
     lost_rounds: int = 0
     detections: int = 0
     pending_action: PendingAction | None = None
 
     @property
     def missing(self) -> tuple[RosterPlayer, ...]:
-        """The listed players who should be on the server, and are not."""
+        """The listed players who should be on the server, but are not."""
         away = (player for player in self.roster if player.state is not PlayerState.CONNECTED)
         return tuple(player for player in away if player.steam_id not in self.excused)
 
@@ -92,14 +92,14 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deadline(self) -> Deadline | None:
-        """What the match waits for, and until when."""
+        """The event that the match waits for, and its deadline; None if it does not wait."""
         if self.waiting_for is None or self.until_ms is None:
             return None
         return Deadline(waiting_for=self.waiting_for, until=iso_time(self.until_ms))
 
 
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """What callers see of where a match stands, encoded once for all of them; the fields with bytes are JSON."""
+    """The progress of a match as callers see it, encoded once for all callers. Fields of type `bytes` are JSON."""
 
     phase: PublicPhase
     match: bytes
@@ -113,7 +113,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, progress: MatchProgress, match: bytes = b"null") -> LiveState:
-        """Encode where a match stands; `match` is the JSON of its live view."""
+        """Encode the progress of a match; `match` is the JSON of its live view."""
         encode = msgspec.json.encode
         return cls(
             phase=progress.phase,
@@ -136,7 +136,7 @@ def progress_of(
     deadline: tuple[int, WaitingFor] | None,
     skipped_ms: int = 0,
 ) -> MatchProgress:
-    """Return where a match on its server stands."""
+    """Return the progress of a match that has a server."""
     current, phase = loaded_map(match), public_phase(match)
     is_live = phase in (PublicPhase.LIVE, PublicPhase.PAUSED)
     started_ms, pending = current.started_at_ms, match.pending_action()

@@ -1,7 +1,7 @@
-"""Define the API shapes of the events in the stream of an organization: a closed set, named by `type`.
+"""Define the API shapes of the events in an organization's stream: a closed set, distinguished by `type`.
 
-All maps of the match are in the events of a map that begins or ends, not in every change of the score: these are most
-of the events, and none of the other maps has changed since.
+Events of a map that begins or ends contain all maps of the match. Changes of the score do not, because they are most of
+the events, and the other maps have not changed.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class MatchRuledEvent(MatchEventBase, frozen=True, kw_only=True, tag="ruling"):
 
 
 class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):
-    """The first event if no position was given, or one above all: its `id` is the newest one, and later ones follow."""
+    """The first event if no position was given, or a position above all ids. Its `id` is the newest `id`."""
 
 
 class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="gap"):

@@ -1,7 +1,7 @@
 """Build the result and the live view of a match from its state.
 
-The same result value is stored, sent in the callback and returned by the API. Bots are left out of results, and so are
-unlisted players who took part before they were kicked. Assists include flash assists, as on the game's scoreboard.
+The same result value is stored, sent in the callback and returned by the API. Results contain neither bots nor unlisted
+players who took part before they were kicked. Assists include flash assists, as on the game's scoreboard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from matchpod.core.views import result_shapes as shapes
 from matchpod.core.views.series_maps import loaded_map, map_states, series_score_of
 
 _COPIED: Final = tuple(name for name in shapes.ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
-"""The extra statistics that are counters of the same name."""
+"""The extra statistics that are copied from counters of the same name."""
 
 _Number = TypeVar("_Number", int, float)
 
@@ -102,7 +102,7 @@ def anti_cheat_entry(match: Match, found: Detection) -> shapes.AntiCheatEntry:
 def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
     """Return the statistics of all players over these maps, most kills first.
 
-    What only reports contain is None, or incomplete, for a player of whom nothing is known on a map with lost rounds.
+    Statistics from plugin reports are None or incomplete for a player who is unknown on a map with missing rounds.
     """
     by_map = [played.ledger.lines() for played in maps]
     seen = [
@@ -152,19 +152,19 @@ def _map_entry(match: Match, played: PlayedMap) -> shapes.MapEntry:
 
 
 def team_name(match: Match, team: Team) -> str:
-    """Return the team name given by the caller, else the newest in the log, else a default."""
+    """Return the team name given by the caller, or else the newest name in the log, or a default."""
     logged = next((names for played in reversed(match.maps) if any(names := played.team_names)), (None, None))
     return settings_name(match.settings, team, logged[0 if team is Team.TEAM1 else 1])
 
 
 def settings_name(settings: GameSettings, team: Team, logged: str | None = None) -> str:
-    """Return the same before the match has begun."""
+    """Return the team name given by the caller, or else the logged name, or a default."""
     given, default = (settings.team1, "Team 1") if team is Team.TEAM1 else (settings.team2, "Team 2")
     return (given.name if given is not None else None) or logged or default
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:
-    """Return the current name of a player, else the latest on any map, else an empty string."""
+    """Return the current name of a player, or else the latest name on any map, or an empty string."""
     connection = match.presence.connected.get(player_id)
     if connection is not None and connection.name:
         return connection.name

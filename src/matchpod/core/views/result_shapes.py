@@ -255,7 +255,7 @@ class SeriesScore(msgspec.Struct, frozen=True, gc=False):
 
 
 class MapState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How one map of a match stands."""
+    """The state of one map of a match."""
 
     name: MapName
     number: MapNumber
@@ -294,7 +294,7 @@ class LiveMatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A player of a stored result of any mode and version; what the mode lacks, or a version did not store, is None."""
+    """A player of a stored result of any mode and version. Fields that the mode or the version lacks are None."""
 
     steam_id: str = ""
     name: str = ""
@@ -321,7 +321,7 @@ class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredDetection(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A stored detection of any version; what a version did not store is None or empty."""
+    """A stored detection of any version. Fields that the version did not store are None or empty."""
 
     steam_id: str = ""
     name: str = ""

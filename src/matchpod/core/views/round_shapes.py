@@ -143,7 +143,7 @@ class StoredFirstKill(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class StoredRoundTeam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One team in a stored round; what a version did not store is None."""
+    """One team in a stored round. Fields that the version did not store are None."""
 
     side: Side | None = None
     survivors: int | None = None
@@ -168,7 +168,7 @@ class StoredDamagePair(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class StoredRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A stored round of any version; what a version did not store is None or empty."""
+    """A stored round of any version. Fields that the version did not store are None or empty."""
 
     number: int
     complete: bool = True

@@ -1,7 +1,7 @@
 """Build the rounds of a map for the API.
 
-They use the same counters as the result: the numbers of a player in all rounds add up to those of the map. A deathmatch
-has no rounds.
+They use the same counters as the result, so the statistics of a player in all rounds add up to those of the map. A
+deathmatch has no rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Alive = dict[Team, set[PlayerId] | None]
 
 
 def build_rounds(match: Match, played: PlayedMap) -> tuple[RoundEntry, ...]:
-    """Return the rounds of a map that are in the log, in order; the current one is the last."""
+    """Return the rounds of a map that are in the log, in order; the current round is the last."""
     if not played.is_scored:
         return ()
     incomplete = frozenset(played.missing_rounds)
@@ -51,8 +51,8 @@ class _Builder:
         self._played = played
         self._names: Final[dict[PlayerId, str]] = {}
         self._last: RoundRecord | None = None
-        """The last complete round."""
-        # Casual and others give players armor and more; so can variables of the caller.
+        """The previous round, if it is complete."""
+        # Other modes, such as casual, give players free armor and more. So can console variables of the caller.
         self._are_items_paid = match.settings.match_type.has_series and not match.settings.custom_cvars
 
     def entry(self, record: RoundRecord, *, is_complete: bool) -> RoundEntry:
@@ -108,7 +108,7 @@ class _Builder:
         return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
     def _has_kept_items(self, record: RoundRecord, line_up: Sequence[PlayerId]) -> bool:
-        """False if all these players lost their equipment: in a new half, and if all were out at the end of a round."""
+        """False if all these players lost their equipment: in a new half, or if all were out at the end of a round."""
         last = self._last
         if last is None or last.number != record.number - 1:
             return record.number > 1
@@ -130,8 +130,8 @@ class _Builder:
         return RoundTeam(
             side=side if side is None or team is Team.TEAM1 else side.other,
             survivors=None if survivors is None else len(survivors),
-            kills=sum(one.kills for one in counts),
-            damage_dealt=sum(one.damage for one in counts),
+            kills=sum(player.kills for player in counts),
+            damage_dealt=sum(player.damage for player in counts),
             money=_sum_known(money),
             spent=spent,
             equipment_value=_sum_known(equipment),
@@ -201,6 +201,6 @@ def _spent_by(record: RoundRecord, details: RoundDetails, player_id: PlayerId) -
 
 
 def _sum_known(numbers: Sequence[int | None]) -> int | None:
-    """Return the sum; None if there is no number, or one is unknown."""
+    """Return the sum; None if there are no numbers, or a number is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None

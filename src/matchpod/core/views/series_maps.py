@@ -1,7 +1,7 @@
 """Determine which map of a match is loaded or loading, and the state of all its maps.
 
-It is the first map that is not over; once all are over, the last one. So between maps it is the next map, with no score
-yet. Every view of a match uses this: the live view, the card, lists and the organization's stream.
+The loaded map is the first map that is not over, or the last map once all are over. So between maps it is the next map,
+with no score yet. Every view of a match uses it: the live view, the card, lists and the organization's stream.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from matchpod.core.views.shown_text import sanitize
 
 
 def loaded_map(match: MatchState) -> PlayedMap:
-    """Return the map that is loaded or loading; of an ended match, the last one."""
+    """Return the map that is loaded or loading; for an ended match, the last map."""
     return next((played for played in _maps(match) if not played.is_finished), match.current_map)
 
 
 def loaded_number(maps: Sequence[MapState]) -> int | None:
     """Return the number of the map that is loaded or loading, from the states of all maps; None if there are none."""
-    unfinished = (one.number for one in maps if one.status is not MapStatus.FINISHED)
+    unfinished = (state.number for state in maps if state.status is not MapStatus.FINISHED)
     return next(unfinished, maps[-1].number if maps else None)
 
 
 def unplayed_maps(match: MatchState) -> Iterator[PlayedMap]:
-    """Yield the maps of the series that have not been started; canceled if the match is over."""
+    """Yield the maps of the series that have not been started. They are canceled if the match is over."""
     for number in range(match.current_map.number + 1, _length(match.settings) + 1):
         played = PlayedMap.upcoming(match.settings, number)
         if match.phase is MatchPhase.OVER:
@@ -50,7 +50,7 @@ def state_then(
 
 
 def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
-    """Return the same as `map_states`, as it was when a map was in this state."""
+    """Return `map_states` as they were when the map `current` was in this state."""
     known = (*map(_state, match.maps[: current.number - 1]), current)
     is_last = _is_final(match, current)
     if is_last or match.reported.rules.is_decided(_winners(known)):
@@ -65,7 +65,7 @@ def series_score_of(match: MatchState) -> SeriesScore | None:
 
 
 def series_score_at(match: MatchState, current: MapState) -> SeriesScore | None:
-    """Return the same as `series_score_of`, as it was when a map was in this state."""
+    """Return `series_score_of` as it was when the map `current` was in this state."""
     if _is_final(match, current) or not match.settings.match_type.has_series:
         return series_score_of(match)
     before = map(_state, match.maps[: current.number - 1])
@@ -83,7 +83,7 @@ def _maps(match: MatchState) -> Iterator[PlayedMap]:
         yield from match.maps
         yield from unplayed_maps(match)
         return
-    # The others are not needed. One that has not begun is among them if a team forfeited before it.
+    # Unplayed maps are not needed. The current map is one of them if a team forfeited before it began.
     yield from (played for played in match.maps if played.status is not MapStatus.CANCELLED)
 
 
@@ -98,7 +98,7 @@ def _state(played: PlayedMap) -> MapState:
 
 
 def _winners(maps: Iterable[MapState]) -> list[Winner]:
-    return [one.winner for one in maps if one.winner is not None]
+    return [state.winner for state in maps if state.winner is not None]
 
 
 def _length(settings: GameSettings) -> int:

@@ -1,4 +1,4 @@
-"""Show players to callers, in timelines and rounds: names are untrusted, and not every player has an id."""
+"""Format players for callers, in timelines and rounds. Names are untrusted, and not every player has an id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.views.timeline_items import Person
 
 MAX_TEXT_CHARS: Final = 256
-"""Maximum length of names, chat and server texts: twice what the game allows players to type."""
+"""Maximum length of names, chat and server texts: twice as long as the game lets players type."""
 
 _BOT: Final = "BOT:"
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -22,7 +22,7 @@ _ANONYMOUS: Final = Person(steam_id=None, name="", team=None)
 
 
 def person_of(match: Match, player_id: PlayerId, name: str, team: Team | None) -> Person:
-    """Return a player as shown to callers: a bot has no id; an unlisted or unidentified player is anonymous."""
+    """Return a player as shown to callers. A bot has no id; an unlisted or unidentified player is anonymous."""
     if is_human(player_id):
         if match.presence.is_unlisted(player_id):
             return _ANONYMOUS

@@ -1,8 +1,8 @@
 """Build the timeline of each map while a match is folded. Items are numbered from 1 on each map.
 
-Items are never removed: a restored backup adds an item. The same bytes produce the same items with the same
-numbers, so folding a match again stores no duplicates. Events between two maps belong to the second map, events of play
-to the live map. The end of the last map is the last item, since nothing is added after the end of the match.
+Items are never removed, even by a restored backup, which adds an item. The same bytes produce the same items with the
+same numbers, so folding a match again stores no duplicates. Events between two maps belong to the second map, events of
+play to the live map. The end of the last map is the last item, because nothing is added after the end of the match.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Timeline(TimelineWriter):
             timeline_play.add_map_ends(self, match)
 
     def add_map_ends(self, match: Match) -> None:
-        """Add an item for each map that has ended; it may have ended without an event, by timeout or with the match."""
+        """Add an item for each map that has ended, including maps that ended without an event."""
         timeline_play.add_map_ends(self, match)
 
     def add_actions(self, match: Match, at_ms: int) -> None:
@@ -79,7 +79,7 @@ def _no_item(_timeline: TimelineWriter, _event: ev.MapEnded | ev.CheatSuspected,
 
 
 def _has_no_next_map(match: Match) -> bool:
-    """True if no map follows: the match is over, or waits only for the plugin to report the winner."""
+    """True if no map follows: the match is over, or only waits for the plugin to report the winner."""
     return match.phase is MatchPhase.OVER or match.map_number > match.settings.map_count
 
 
@@ -115,7 +115,7 @@ _PEOPLE: Final[dict[type[ev.Event], _Handler]] = {
 }
 
 _IDENTITY_EVENTS: Final = frozenset(_PEOPLE) - {ev.ChatMessage} | {ev.MapLive, ev.RoundRestored}
-"""Events that may change a name or team. So may a round start with new line-ups, which its handler checks."""
+"""Events that may change a name or team. A round start with new line-ups may too; its handler checks this."""
 
 TIMELINE_EVENTS: Final[dict[type[ev.Event], tuple[_Handler, bool]]] = {
     **{kind: (handler, True) for kind, handler in _PLAY.items()},

@@ -49,7 +49,7 @@ class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_live"):
     map_name: MapName
     team1_side: Team1Side
     sides_by: SidesDecidedBy = None
-    """Items of earlier versions do not have it."""
+    """Missing in items of earlier versions."""
     score: Annotated[
         Score | None, Meta(description="Above 0:0 if the log started in the middle of the map; null in a deathmatch.")
     ]
@@ -125,7 +125,7 @@ class PlayerConnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="play
 
 
 class PlayerDisconnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="player_disconnected"):
-    """A player left the server; the reason is the one logged by the server, or empty."""
+    """A player left the server. The reason is from the server's log, or empty."""
 
     player: Actor
     reason: Annotated[str, Meta(description="The reason given by the server, or empty.")]

@@ -1,4 +1,4 @@
-"""Add to a timeline who joins, leaves and writes, also before and between maps."""
+"""Add joining players, leaving players and chat to a timeline, also before and between maps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchpod.core.views.timeline_writer import TimelineWriter, named_person
 def follow_arrival(
     timeline: TimelineWriter, event: ev.PlayerConnected | ev.PlayerEntered | ev.PlayerJoinedSide, match: Match
 ) -> None:
-    """Add a player who joins, and remember the name."""
+    """Add a player who joins, and store the player's name."""
     if event.player_id in timeline.here:
         timeline.here[event.player_id] = event.name
     elif event.player_id in match.presence.connected:
@@ -22,21 +22,22 @@ def follow_arrival(
 
 
 def follow_rename(timeline: TimelineWriter, event: ev.PlayerRenamed, _match: Match) -> None:
-    """Remember the new name of a player."""
+    """Store the new name of a player."""
     if event.player_id in timeline.here:
         timeline.here[event.player_id] = event.name
 
 
 def follow_departure(timeline: TimelineWriter, event: ev.PlayerDisconnected, match: Match) -> None:
     """Add a player who leaves."""
-    # Outside play this is probably a map change. A player who does not return leaves when the next map goes live.
+    # Outside play, this is probably a map change. If the player does not return, the item is added when the next map
+    # goes live.
     is_map_change = event.is_map_change and match.phase is not MatchPhase.LIVE
     if event.player_id in timeline.here and not is_map_change:
         _add_departure(timeline, event, match, event.player_id, reason=event.reason)
 
 
 def follow_console(timeline: TimelineWriter, event: ev.PlayersSeen, match: Match) -> None:
-    """Add the changes that the list of players of the console shows."""
+    """Add the arrivals and departures that the console's list of players shows."""
     presence = match.presence
     for player_id in [known for known in timeline.here if known in presence.unseen]:
         if player_id not in presence.connected:  # missing from the console's list for long enough
@@ -45,7 +46,7 @@ def follow_console(timeline: TimelineWriter, event: ev.PlayersSeen, match: Match
 
 
 def add_chat(timeline: TimelineWriter, event: ev.ChatMessage, match: Match) -> None:
-    """Add what a listed player writes."""
+    """Add a chat message of a player, a spectator or a coach."""
     if not is_human(event.player_id) or match.presence.is_unlisted(event.player_id):
         return
     number, head = timeline.head_now(event, match)
@@ -55,7 +56,7 @@ def add_chat(timeline: TimelineWriter, event: ev.ChatMessage, match: Match) -> N
 
 
 def sync_players(timeline: TimelineWriter, event: ev.MapLive | ev.RoundRestored, match: Match) -> None:
-    """Add missed arrivals, and departures of players who did not return from a map change or restart."""
+    """Add missed arrivals, and departures of players who did not return after a map change or restart."""
     for player_id in [known for known in timeline.here if known not in match.presence.connected]:
         _add_departure(timeline, event, match, player_id)
     add_arrivals(timeline, event, match)

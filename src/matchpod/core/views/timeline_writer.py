@@ -1,6 +1,6 @@
-"""Number, date and collect the items of timelines, and name the people in them.
+"""Number, timestamp and collect the items of timelines, and name the people in them.
 
-Items are numbered from 1 on each map, and never removed: a restored backup adds an item.
+Items are numbered from 1 on each map, and never removed, even by a restored backup, which adds an item.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchpod.core.views.shown_text import person_of
 from matchpod.core.views.timeline_items import Person, TimelineItem
 
 MAX_PEOPLE: Final = 256
-"""Size limit of the cache of persons: four full servers."""
+"""Maximum size of the cache of persons: four full servers."""
 
 _MINUTE_MS: Final = 60_000
 
@@ -35,7 +35,7 @@ class MapItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stamp(msgspec.Struct):
-    """Formats timestamps. Caches the current minute, since consecutive items usually share it."""
+    """Formats timestamps. Caches the current minute, because consecutive items usually share it."""
 
     minute_ms: int = 0
     minute: str = "1970-01-01T00:00:"
@@ -59,9 +59,9 @@ class Head(TypedDict):
 
 
 class TimelineWriter(msgspec.Struct):
-    """The pending items of a match, and the state needed to build the next ones.
+    """The pending items of a match, and the state needed to build the next items.
 
-    `here` maps each player with a connected item and no later disconnected item to their name; a map change keeps it.
+    `here` has the names of the players with a connected item and no later disconnected item. A map change keeps them.
     """
 
     seqs: dict[int, int] = {}
@@ -71,19 +71,19 @@ class TimelineWriter(msgspec.Struct):
     waiting: list[MapItem] = []
     here: dict[PlayerId, str] = {}
     detections: int = 0
-    """The number of the match's detections already added."""
+    """Number of detections of the match that were already added."""
     actions: int = 0
-    """The number of the match's changes of actions already added."""
+    """Number of action changes of the match that were already added."""
     ended_map: int = 0
     """The number of the last map whose end was added."""
     is_paused: bool = False
     last_death: tuple[int, PlayerId] = (0, "")
-    """Time and player of the last death item: a death by the bomb is logged twice."""
+    """Time and player of the last death item, because a death by the bomb is logged twice."""
     people: dict[PlayerId, Person] = {}
-    """Cache of persons in combat items; cleared by any event that may change a name or team."""
+    """Cache of persons in combat items. Any event that may change a name or team clears it."""
     stamp: Stamp = msgspec.field(default_factory=Stamp)
     max_items: int = MIN_ITEMS
-    """Most items per map. Later ones are dropped, except the end of the map."""
+    """Maximum number of items per map. Later items are dropped, except the end of the map."""
 
     def drain(self) -> list[MapItem]:
         """Return the pending items and clear the list."""
@@ -91,13 +91,13 @@ class TimelineWriter(msgspec.Struct):
         return waiting
 
     def renumber(self, map_number: int, shift: int) -> None:
-        """Shift the numbers of a map's pending and future items, to continue a timeline that was numbered otherwise."""
+        """Shift the numbers of a map's pending and future items, to continue a timeline with other numbers."""
         self.seqs[map_number] = self.seqs.get(map_number, 0) + shift
         self.waiting = [
-            MapItem(map_number, msgspec.structs.replace(one.item, seq=one.item.seq + shift))
-            if one.map_number == map_number
-            else one
-            for one in self.waiting
+            MapItem(map_number, msgspec.structs.replace(waiting.item, seq=waiting.item.seq + shift))
+            if waiting.map_number == map_number
+            else waiting
+            for waiting in self.waiting
         ]
 
     def head_now(self, event: ev.Event, match: Match) -> tuple[int, Head]:
@@ -127,7 +127,7 @@ class TimelineWriter(msgspec.Struct):
         return person
 
     def add(self, map_number: int, item: TimelineItem) -> None:
-        """Add an item, unless its map has too many."""
+        """Add an item, unless its map has too many items."""
         if item.seq <= self.max_items or type(item) is items.MapEndItem:
             self.seqs[map_number] = item.seq
             self.stamps[map_number] = item.timestamp
@@ -140,18 +140,18 @@ def score_of(played: PlayedMap) -> Score | None:
 
 
 def team1_side_of(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
-    """Return the side of the first team in an event; None without teams, and while lost lines leave it in doubt."""
+    """Return the side of the first team in an event; None without teams, or if it is uncertain after lost lines."""
     is_doubtful = isinstance(event, ev.RoundStarted) and not event.is_certain
     return None if match.settings.is_free_for_all or is_doubtful else event.team1_side
 
 
 def named_person(match: Match, player_id: PlayerId, name: str) -> Person:
-    """Return a player with this name, and the team of the moment."""
+    """Return a player with this name and their current team."""
     return person_of(match, player_id, name, _team(match, player_id))
 
 
 def _team(match: Match, player_id: PlayerId) -> Team | None:
-    """Return the team from the roster, else from the line-up of the round, else from the game."""
+    """Return the team from the roster, or else from the line-up of the round, or else from the game."""
     if match.settings.is_free_for_all:
         return None
     listed = match.roster.team_of(player_id)

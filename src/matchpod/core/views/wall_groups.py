@@ -1,6 +1,6 @@
-"""Sort the matches on the wall into groups. Each match is in exactly one, so the counters add up to the matches.
+"""Sort the matches on the wall into groups. Each match is in exactly one group, so the counters add up.
 
-Whether a match needs attention is no group: it is found at once beside the others, and stays where it is.
+Matches that need attention are not a group: they stay in their groups, and are highlighted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class WallGroup(StrEnum):
     QUEUED = "queued"
     """Waiting for a free server."""
     FAILED = "failed"
-    """Ended without a result, and not because a person wanted it."""
+    """Ended without a result, and not by a request to cancel it."""
     CANCELED = "canceled"
-    """Canceled a short time ago by a person or a program of the organization, or by an operator."""
+    """Canceled recently by a person or a program of the organization, or by an operator."""
     FINISHED = "finished"
-    """Ended with a result a short time ago."""
+    """Ended recently with a result."""
 
 
 _ORDER: Final = {group: number for number, group in enumerate(WallGroup)}
@@ -48,5 +48,5 @@ def group_of_ended(reason: CancelReason | None) -> WallGroup:
 
 
 def place_of(group: WallGroup) -> int:
-    """Return the place of a group on the wall, from 0."""
+    """Return the position of a group on the wall, from 0."""
     return _ORDER[group]

@@ -1,7 +1,7 @@
 """Show callers the deliveries of their callbacks, and send callbacks again on request.
 
 The web layer has checked scope, role and query. A callback of another organization does not exist for the caller. A
-request to send one again makes it due; a dispatcher sends it, woken by `wake` if it is in this process.
+request to send a callback again makes it due. `wake` wakes the dispatcher of this process, which sends it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
-"""Callbacks that one request sends again: as many as go to one host at a time. The response says how to go on."""
+"""Maximum number of callbacks that one request sends again. To send more, repeat it with the time in the response."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6
-"""Requests of an organization per minute, for one callback and for many: each sends requests to a receiver."""
+"""Maximum number of redelivery requests per organization and minute, for one callback and for many callbacks. Each
+causes requests to a receiver."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def redeliver(self, principal: Principal, callback_id: str) -> callback_views.CallbackItem:
-        """Request one more attempt; CallbackWaitingError while one is under way or scheduled."""
+        """Request one more attempt; CallbackWaitingError while an attempt is under way or scheduled."""
         row = await self._own(principal, callback_id)
         self._single.acquire(principal.org_id)
         record = self._audit.act_of(principal, Action.CALLBACK_REDELIVERED, target=row.id)

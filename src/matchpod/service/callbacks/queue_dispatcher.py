@@ -1,8 +1,8 @@
-"""Deliver what is due in a queue, each row in its own task: callbacks, and what webhooks send.
+"""Deliver the due rows of a queue, each row in its own task. One queue has callbacks, the other webhook deliveries.
 
-Each queue has a dispatcher with places of its own, so that the receivers of one never hold those of the other. An
-attempt is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number;
-the claim of a row limits how often.
+Each queue has its own dispatcher with its own places, so slow receivers of one queue do not delay the other queue. An
+attempt is recorded after it was made. If a crash interrupts it, it is repeated with the same id, bytes and attempt
+number. Claiming a row postpones its next attempt, which limits such repeats.
 """
 
 from __future__ import annotations
@@ -27,36 +27,38 @@ from matchpod.storage import outbox
 from matchpod.storage.outbox import Queue
 
 MAX_PER_HOST: Final = 1_024
-"""Maximum number of concurrent attempts to one host of an organization. If 1,000 of them hang, others still get
-through, and 100 per second even if the host hangs for all."""
+"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts hang, others still get
+through. If the host never answers, timeouts still allow 100 attempts per second."""
 
 PAGE: Final = 64
-"""Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
+"""Maximum number of rows per claim. Starting them takes about 30 ms; the next claim can choose more urgent rows."""
 
 CANDIDATES: Final = 1_024
-"""Due callbacks that a page is chosen from: more than a page, so that some are always left to choose from."""
+"""Number of due rows that a page is chosen from. It is larger than a page, so that there is a choice."""
 
 KNOWN_RECEIVERS: Final = 10_000
-"""Receivers of which the dispatcher remembers whether they answered."""
+"""Maximum number of receivers for which the dispatcher remembers whether their last attempt was answered."""
 
 ATTEMPT_S: Final = 15.0
-"""Timeout of an attempt, above the sender's own 10 s and below the lease: only one process may send a callback."""
+"""Timeout of an attempt. It is longer than the sender's own timeout of 10 s, and shorter than the lease, so that two
+processes do not send the same row."""
 
 POLL_S: Final = 1.0
-"""How often the outbox is polled without a call of `wake`: other processes end matches too."""
+"""Seconds between polls of the queue without a call of `wake`; other processes add rows too."""
 
 ROOM_S: Final = 0.1
-"""Pause before the outbox is polled because attempts have ended: a poll passes over all callbacks that have no room."""
+"""Pause between the end of an attempt and the poll that it causes. A poll is expensive while many due rows have to
+wait for a place, so attempts that end within the pause share one poll."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Pause after an error, before the database is used again."""
+"""Pause before the database is used again after an error."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
 class DispatchLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many rows are sent at a time, and how long a dispatcher waits."""
+    """The limits and intervals of a dispatcher."""
 
     max_per_host: int = MAX_PER_HOST
     page: int = PAGE
@@ -94,17 +96,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unsendable(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing can be sent, and why. That counts as an attempt."""
+    """The request cannot be built. This counts as a failed attempt."""
 
     error: str
     is_final: bool = False
-    """True if no other attempt is scheduled."""
+    """True if the row is not retried."""
 
 
 class PutOff(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing can be sent now, and when to try again; None for the time at which the lease expires."""
+    """The row cannot be sent now. No attempt is counted."""
 
     until_ms: int | None = None
+    """When to try again; None to try again when the lease expires."""
 
 
 Row = TypeVar("Row", bound=Queued)
@@ -116,7 +119,7 @@ class QueueDispatcher(ABC, Generic[Row]):
     what = ""
     """The name of a row in logs."""
     part = "callbacks"
-    """Where its errors are counted."""
+    """The label of its errors in the metrics."""
     queue: Queue
 
     def __init__(
@@ -130,7 +133,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         places: int,
         limits: DispatchLimits = LIMITS,
     ) -> None:
-        """`places` is how many attempts are made at a time."""
+        """`places` is the maximum number of concurrent attempts."""
         self._db = db
         self._clock = clock
         self._sender = sender
@@ -140,8 +143,8 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._shares = FairShares(places, per_host=limits.max_per_host)
         self._has_answered: dict[Receiver, bool] = {}
-        self._is_limited = False  # rows that are due may be waiting until attempts in flight end
-        self._retries: list[int] = []  # a heap: when the retries of our failed attempts are due
+        self._is_limited = False  # due rows may be waiting for a place
+        self._retries: list[int] = []  # a heap of the times at which retries of this process are due
         self._woken = asyncio.Event()
         self._is_draining = False
         self._is_over = False
@@ -149,23 +152,23 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._has_stopped = asyncio.Event()
         self._has_stopped.set()
 
-    # --- what differs between queues ------------------------------------------------------------------------------
+    # --- implemented per queue ------------------------------------------------------------------------------------
 
     @abstractmethod
     async def claim(self, ids: Sequence[str], now_ms: int) -> list[Row]:
-        """Claim rows that are due."""
+        """Claim the rows with these ids that are still due."""
 
     @abstractmethod
     def receiver(self, row: Row) -> Receiver:
-        """Return the receiver of a row, as in the queue."""
+        """Return the receiver of a row, as stored in the queue."""
 
     @abstractmethod
     async def prepare(self, row: Row) -> Prepared | Unsendable | PutOff:
-        """Return what to send."""
+        """Return the request to send, or why there is none."""
 
     @abstractmethod
     def retry_at_ms(self, row: Row, number: int) -> int | None:
-        """Return when the attempt after a failed one is due; None if the row is given up."""
+        """Return when to retry after failed attempt `number`; None if the row is given up."""
 
     @abstractmethod
     def log_fields(self, row: Row) -> dict[str, str | int | bool | None]:
@@ -176,14 +179,14 @@ class QueueDispatcher(ABC, Generic[Row]):
         """Count an attempt in the metrics."""
 
     def also_recorded(self, _row: Row, _delivery: ports.Delivery, _number: int) -> list[ports.Statement]:
-        """Return what is stored with an attempt."""
+        """Return statements to be executed in the transaction that records an attempt."""
         return []
 
     async def after_recording(self, row: Row, number: int, delivery: ports.Delivery) -> None:
-        """Act on a recorded attempt."""
+        """Called after an attempt was recorded."""
 
     def was_sent(self, row: Row, prepared: Prepared, delivery: ports.Delivery, began_ms: int) -> None:
-        """Note that an attempt was made, before it is recorded."""
+        """Called after an attempt, before it is recorded."""
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
@@ -200,16 +203,16 @@ class QueueDispatcher(ABC, Generic[Row]):
             self._has_stopped.set()
 
     def wake(self) -> None:
-        """Poll now: something is due."""
+        """Poll now, because a row is due."""
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Stop claiming and wait for attempts in flight; after the timeout they are cancelled, to be repeated later."""
+        """Stop claiming rows, and wait for attempts in flight. After the timeout, cancel them, to be repeated later."""
         self._is_draining = True
         self._woken.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._has_stopped.wait()  # rows that are being claimed are still sent
+                await self._has_stopped.wait()  # rows of a claim in progress are still sent
                 if self._in_flight:
                     await asyncio.wait(self._in_flight.values())
         await self._cancel_in_flight()
@@ -217,7 +220,7 @@ class QueueDispatcher(ABC, Generic[Row]):
     # --- due rows -------------------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
-        """Claim what is due, then wait. Never raises, except when cancelled."""
+        """Claim due rows, then wait. Never raises, except when cancelled."""
         try:
             now_ms = self._clock.now_ms()
             while self._retries and self._retries[0] <= now_ms:
@@ -240,7 +243,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             pass
 
     async def _claim_page(self) -> bool:
-        """Claim and start due rows that have room, at most a page; False if no further row can be started."""
+        """Claim and send a page of due rows whose receivers have room. Return True if more rows may be sent now."""
         full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
@@ -250,11 +253,11 @@ class QueueDispatcher(ABC, Generic[Row]):
             outbox.due_callbacks, self._db, now_ms=now_ms, limit=limit, without_hosts=full_hosts, queue=self.queue
         )
         due = await find(without_orgs=full_orgs)
-        if len(due) == limit:  # do not overlook other organizations
+        if len(due) == limit:  # rows of other organizations may have been cut off by the limit
             due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
         turns = self._shares.choose([Receiver(row.org_id, row.host) for row in due], self._limits.page, rank=self._rank)
         ids = [due[position].id for position in turns]
-        # Leases expire while attempts wait to be recorded: do not send these rows twice.
+        # The leases of these rows expired while their attempts waited to be recorded. Do not send them twice.
         unrecorded = [row_id for row_id in ids if row_id in self._in_flight]
         if unrecorded:
             await self._db.write([outbox.extend_leases(unrecorded, now_ms, self.queue)])
@@ -265,11 +268,11 @@ class QueueDispatcher(ABC, Generic[Row]):
         return 0 < len(ids) < len(due)
 
     def _rank(self, receiver: Receiver) -> int:
-        """Receivers that answered last time come first, receivers that did not answer last."""
+        """Return the rank of a receiver: it is lowest if the last attempt was answered, and highest if it was not."""
         return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
 
     def _start(self, row: Row) -> None:
-        if not self._is_over:  # the lease of a row that is claimed after draining is left to expire
+        if not self._is_over:  # a row that was claimed after draining is sent again when its lease expires
             task = asyncio.create_task(self._deliver(row), name=f"{self.what} {row.id}")
             self._in_flight[row.id] = task
             self._shares.hold(self.receiver(row))
@@ -279,12 +282,12 @@ class QueueDispatcher(ABC, Generic[Row]):
         del self._in_flight[row.id]
         self._shares.release(self.receiver(row))
         if self._is_limited:
-            self._is_limited = False  # until the next claim: all attempts that end in the meantime cause one poll
+            self._is_limited = False  # until the next claim, so that several ended attempts cause only one poll
             asyncio.get_running_loop().call_later(ROOM_S, self._woken.set)
 
     async def _wait(self) -> None:
         wait_s = self._limits.poll_s
-        if self._retries:  # if one became due since the claim, do not wait
+        if self._retries:  # do not wait if a retry became due since the claim
             wait_s = min(wait_s, (self._retries[0] - self._clock.now_ms() + 1) / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -305,7 +308,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         try:
             prepared = await self._retry_while_unavailable(lambda: self.prepare(row))
             began_ms = self._clock.now_ms()
-            # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
+            # After waiting for the database, the lease may be too short for an attempt. Then the row is claimed again.
             if isinstance(prepared, PutOff) or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
                 due_ms = (prepared.until_ms if isinstance(prepared, PutOff) else None) or began_ms
                 put_back = outbox.put_back(self.queue, row.id, lease_until_ms=row.lease_until_ms, due_ms=due_ms)
@@ -320,7 +323,7 @@ class QueueDispatcher(ABC, Generic[Row]):
                 delivery = await self._send(prepared.request)
                 self.was_sent(row, prepared, delivery, began_ms)
                 await self._record(row, delivery, began_ms, headers=mask_headers(prepared.request.headers))
-        except Exception:  # noqa: BLE001 - one row must not end the others
+        except Exception:  # noqa: BLE001 - an error of one row must not affect other rows
             _log.exception("%s failed, will be retried", self.what, extra=self.log_fields(row))
             self._metrics.crashes.inc(self.part)
 
@@ -330,7 +333,7 @@ class QueueDispatcher(ABC, Generic[Row]):
                 return await self._sender.send(request)
         except TimeoutError:
             return ports.Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
-        except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
+        except Exception:  # noqa: BLE001 - a bug in the sender; count the attempt, or it would be repeated forever
             _log.exception("callback sender failed")
             self._metrics.crashes.inc(self.part)
             return ports.Delivery(error="internal error")
@@ -365,7 +368,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         try:
             await self._retry_while_unavailable(lambda: self._db.write(statements))
         except ports.NothingChangedError:
-            # Our lease expired before we recorded the attempt. The receiver recognizes the repeated id.
+            # The lease expired before the attempt was recorded. The receiver recognizes the repeated id.
             _log.warning("duplicate %s delivery", self.what, extra=self.log_fields(row))
             return
         await self.after_recording(row, number, delivery)
@@ -387,7 +390,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self.count(row, delivery, is_given_up=is_given_up)
 
     async def _retry_while_unavailable(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Retry until the database is available, without a limit: an attempt that was made must be recorded."""
+        """Retry until the database is available, without a limit, because every attempt must be recorded."""
         while True:
             try:
                 return await work()
@@ -396,7 +399,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
 
 def outcome_of(delivery: ports.Delivery) -> str:
-    """Return the outcome of an attempt, as metrics count it."""
+    """Return the outcome of an attempt, as a label of metrics."""
     if delivery.is_success:
         return "delivered"
     return "no_answer" if delivery.status is None else "refused"

@@ -1,8 +1,8 @@
-"""Receive the demos that game servers upload: stream them to the storage, and record what became of each.
+"""Receive the demos that game servers upload, stream them to the storage, and record how each upload ended.
 
-The match plugin posts a demo once, for 100 s at most, and cannot be asked again. So every upload of a match of ours is
-accepted, also a late one, and waits rather than fails: for another upload of its server, and for the database. Only a
-quota and a full storage refuse it.
+The match plugin posts a demo once, with a timeout of 100 s, and never retries. So uploads of known matches are accepted
+even if they are late. An upload waits for another upload of its server, and for the database. It is rejected only
+because of a limit or a full storage.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerRow
 
 BLOCK_BYTES: Final = 128 * 1024
-"""How much of an upload is collected before it is written. With what its connection has read, it is the most that an
-upload has in memory: together less than a megabyte."""
+"""Bytes of an upload that are collected before they are written. With the read buffer of its connection, an upload
+uses less than a megabyte of memory."""
 SILENT_S: Final = 30.0
-"""Time without a byte after which an upload is over."""
+"""Timeout of an upload that sends no bytes."""
 RETRY_S: Final = 1.0
-"""Pause before the database is asked again, or whether the server's other upload has ended."""
+"""Pause before a failed database access is retried, or before checking whether the server's other upload has ended."""
 SPACE_CHECK_BYTES: Final = 64 * 1024 * 1024
-"""Bytes after which the free space is measured again."""
+"""Received bytes between two checks of the free space."""
 UPLOAD_ID_BYTES: Final = 16
 RETRY_AFTER_S: Final = 5
 
 _FILE_NAME: Final = re.compile(r"[^A-Za-z0-9_.() -]")
 _MAX_FILE_NAME: Final = 120
 NO_MATCH_ID: Final = 0
-"""What a plugin may send after it has forgotten its match. It can upload only once, so the demo is accepted."""
+"""The match id that a plugin may send if it no longer knows its match. Such a demo is accepted, because the plugin
+uploads it only once."""
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 _log = logging.getLogger(__name__)
@@ -62,19 +63,19 @@ _T = TypeVar("_T")
 
 
 class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What an upload says about itself; all but the token may be missing."""
+    """The headers of an upload. All except the token may be missing."""
 
     token: str
     file_name: str = ""
     map_number: int | None = None
-    """From 0, as the plugin counts."""
+    """The number of the map, from 0 as in the plugin."""
     match_id: int | None = None
-    """The number of the match that it was recorded in."""
+    """The plugin's id of the match in which the demo was recorded."""
     announced_bytes: int | None = None
 
 
 class Sender(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that uploads, and the maps of its match."""
+    """The server that sends an upload, and the maps of its match."""
 
     row: ServerRow
     attempt: str
@@ -83,7 +84,7 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an upload: available if there is no reason."""
+    """The end of an upload. Without a reason, the demo is available."""
 
     reason: MissingReason | None
     received_bytes: int
@@ -91,7 +92,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What uploads may take; None for no limit. The times are for tests."""
+    """The limits of uploads; None for no limit. The times differ from their defaults only in tests."""
 
     demo_bytes: int | None = None
     org_bytes: int | None = None
@@ -103,7 +104,7 @@ class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uploads:
-    """The uploads of one process."""
+    """Receives the uploads of one process."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Uploads:
         limits: UploadLimits,
         on_ended: Callable[[Ended], None] = lambda _: None,
     ) -> None:
-        """`owner` identifies this process. `on_ended` is told of every upload that began."""
+        """`owner` identifies this process. `on_ended` is called at the end of every upload that began."""
         self._db = db
         self._clock = clock
         self._storage = storage
@@ -127,12 +128,12 @@ class Uploads:
 
     @property
     def active(self) -> int:
-        """How many uploads are in progress."""
+        """The number of uploads in progress."""
         return len(self._active)
 
     @unavailable_on_outage
     async def sender(self, head: UploadHead) -> Sender | None:
-        """Return the sender of a token; None for an unknown one, or if its match takes no demo, or not this one."""
+        """Return the sender with this token; None if the token is unknown, or if its match rejects the demo."""
         return await self._insist(lambda: self._find(head)) if _TOKEN.fullmatch(head.token) else None
 
     async def _find(self, head: UploadHead) -> Sender | None:
@@ -153,9 +154,9 @@ class Uploads:
         return Sender(row=row, attempt=attempt, token_hash=hashed, maps=tuple(maps))
 
     async def receive(self, sender: Sender, head: UploadHead, parts: AsyncIterator[bytes]) -> Ended:
-        """Receive an upload to its end and record that. `parts` ends early if the connection is lost, with EOFError.
+        """Receive an upload, and record its end. `parts` raises EOFError if the connection is lost.
 
-        If it is cancelled, the upload is recorded as interrupted. UnavailableError if it could not begin.
+        If this is cancelled, the upload is recorded as interrupted. UnavailableError if the upload could not begin.
         """
         began_ms = self._clock.now_ms()
         upload = self._new_upload(sender, head)
@@ -171,7 +172,7 @@ class Uploads:
                     writer = await self._storage.create(upload.storage_key)
                     reason = await self._store(demo, receipt, writer, parts)
             if reason is None and writer is not None:
-                await _to_its_end(receipt.commit(writer))  # without a limit: a commit is never left half done
+                await _to_its_end(receipt.commit(writer))  # without a timeout, so that no commit is left half done
         except TimeoutError:
             reason = MissingReason.TOO_SLOW
         except StorageFullError as exc:
@@ -190,7 +191,7 @@ class Uploads:
         return ended
 
     async def run(self) -> None:
-        """Report the progress of the uploads every few seconds, until cancelled."""
+        """Store the progress of the uploads every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
             received = {upload_id: receipt.bytes for upload_id, receipt in self._active.items()}
@@ -215,7 +216,7 @@ class Uploads:
         )
 
     async def _begin(self, sender: Sender, head: UploadHead, upload: Upload) -> DemoRow:
-        """Begin the upload once the server has no other upload."""
+        """Record the upload as begun, once the server has no other upload."""
         played = map_of(sender.maps, head.map_number)
         demo = DemoRow(
             id="",
@@ -241,7 +242,9 @@ class Uploads:
                 raise PayloadTooLargeError(f"The map has {MAX_FILES} demos, which is the limit.") from exc
             except UploaderBusyError as exc:
                 if self._clock.now_ms() > busy_until_ms:
-                    raise UnavailableError("The server uploads another demo.", retry_after_s=RETRY_AFTER_S) from exc
+                    raise UnavailableError(
+                        "The server is already uploading another demo.", retry_after_s=RETRY_AFTER_S
+                    ) from exc
                 await asyncio.sleep(self._limits.retry_s)
 
     async def _refusal(self, demo: DemoRow) -> MissingReason | None:
@@ -254,7 +257,7 @@ class Uploads:
         return MissingReason.DISK_FULL if await self._is_full(self._awaited(demo.upload_id)) else None
 
     def _awaited(self, upload_id: str | None) -> int:
-        """Return how many bytes are still to come of an upload, and of those here that began before it."""
+        """Return the remaining bytes of an upload, plus those of the uploads of this process that began before it."""
         total = 0
         for other_id, receipt in self._active.items():
             total += max(0, receipt.announced - receipt.written)
@@ -277,7 +280,7 @@ class Uploads:
     async def _store(
         self, demo: DemoRow, receipt: _Receipt, writer: DemoWriter, parts: AsyncIterator[bytes]
     ) -> MissingReason | None:
-        """Write the parts as they arrive; return why the file is not whole, None if it is."""
+        """Write the parts as they arrive. Return why the file is incomplete; None if it is complete."""
         limit = self._limits.demo_bytes
         block: list[bytes] = []
         collected = checked = 0
@@ -304,7 +307,7 @@ class Uploads:
         return None if receipt.bytes else MissingReason.CUT
 
     async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
-        """Return the next part; None at the end. EOFError if the sender is silent."""
+        """Return the next part; None at the end. EOFError if the sender sends nothing until the timeout."""
         try:
             async with asyncio.timeout(self._limits.silent_s):
                 return await anext(parts, None)
@@ -349,7 +352,7 @@ class Uploads:
         )
 
     async def _record_end(self, demo: DemoRow, upload: Upload, result: UploadEnd) -> None:
-        """Record the end, and with it the event of a demo that is available."""
+        """Record the end of an upload. If the demo is available, store its event in the same transaction."""
         now_ms = self._clock.now_ms()
         server = await servers.summary(self._db, demo.server_id) if result.reason is None else None
         event: Sequence[Statement] = ()
@@ -362,7 +365,7 @@ class Uploads:
                 ended_at_ms=now_ms,
             )
             found = await demos.of_maps(self._db, [demo.map_id])
-            view = demo_view(demo.map_id, [available if one.id == demo.id else one for one in found])
+            view = demo_view(demo.map_id, [available if row.id == demo.id else row for row in found])
             line = demo_available(
                 server, msgspec.json.encode(view), map_id=demo.map_id, map_number=demo.map_number, at_ms=now_ms
             )
@@ -370,7 +373,7 @@ class Uploads:
         await demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=now_ms, also=event)
 
     async def _insist(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Repeat what failed in the database for a while: the upload cannot be repeated."""
+        """Retry database access for up to `patience_s`, because the plugin does not repeat the upload."""
         until_ms = self._clock.now_ms() + int(self._limits.patience_s * 1000)
         while True:
             try:
@@ -382,11 +385,11 @@ class Uploads:
 
 
 _KEPT_CUT: Final = frozenset({MissingReason.CUT, MissingReason.TOO_SLOW, MissingReason.INTERRUPTED})
-"""Failed uploads whose part is kept: it may be all that exists of a map."""
+"""Failures after which the received part of a demo is kept, because it may be the only recording of a map."""
 
 
 class _Receipt:
-    """What has arrived of an upload."""
+    """Tracks the received bytes of an upload."""
 
     def __init__(self, announced: int = 0) -> None:
         self.bytes = 0
@@ -406,14 +409,14 @@ class _Receipt:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """Join the parts, and empty their list."""
+    """Join the parts, and clear the list."""
     joined = b"".join(parts)
     parts.clear()
     return joined
 
 
 async def _to_its_end(work: Awaitable[None]) -> None:
-    """Await work that must not stay half done, also if this task is cancelled once more."""
+    """Await work that must not be left half done, even if this task is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -423,31 +426,31 @@ async def _to_its_end(work: Awaitable[None]) -> None:
 
 
 def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
-    """Return why the match of a token does not take a demo; None if it does.
+    """Return why the match of a token rejects a demo; None if it accepts the demo.
 
-    A server of a fixed slot that goes on uploading the demo of one match when it was configured for the next sends it
-    with the token of the next one. It is rejected: the slot of the match before is free, and it may be of another
-    organization, so nothing proves that the demo is of its server.
+    A server of a fixed slot may still have to upload the demo of a match when it is configured for the next match. It
+    then sends the demo with the token of the next match. Such a demo is rejected. The earlier match no longer holds the
+    slot and may be of another organization, so nothing proves that the demo is from its server.
     """
     if not settings_of(row).record_demo:
         return "the match is not recorded"
     if row.ended_at_ms is not None and now_ms - row.ended_at_ms > LATE_MS:
         return "the match ended long ago"
     if head.match_id not in (None, NO_MATCH_ID, row.plugin_match_id):
-        return "the demo is of another match"
+        return "the demo belongs to another match"
     return None
 
 
 def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None:
-    """Return the map of an upload: without a valid number, the last map that was played."""
-    for one in maps:
-        if plugin_number is not None and one.map_number == plugin_number + 1:
-            return one
-    played = [one for one in maps if one.status is not MapStatus.UPCOMING]
+    """Return the map of an upload. Without a valid number, it is the last map that was played."""
+    for row in maps:
+        if plugin_number is not None and row.map_number == plugin_number + 1:
+            return row
+    played = [row for row in maps if row.status is not MapStatus.UPCOMING]
     return played[-1] if played else next(iter(maps), None)
 
 
 def file_name_of(given: str) -> str:
-    """Return the name of a file without its folders and unusual characters; it is shown, and part of a key."""
+    """Return a file name without folders and unusual characters. It is shown, and is part of the storage key."""
     name = _FILE_NAME.sub("_", given.replace("\\", "/").rpartition("/")[2]).strip(". ")
     return name[-_MAX_FILE_NAME:].strip(". ")

@@ -1,1 +1,1 @@
-"""The log of a match: what its server sent, and the fold over it."""
+"""Store the log of each match, and fold its entries into the state of the match."""

@@ -1,7 +1,8 @@
 """The entries of a match's log.
 
-Everything that changes a match is an entry: what its server and plugins send, what its console lists, and what the
-service does to it. An entry is committed first, then passed to the runner of the match if that is in this process.
+Everything that changes a match is an entry: posts of its server and plugins, the players that its console lists, and
+markers of the service. An entry is committed first. Then it is passed to the runner of the match, if this process
+drives the match.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class EntryKind(StrEnum):
-    """What an entry holds."""
+    """The kind of content of an entry."""
 
     LOG = "log"
     """A post of log lines."""
@@ -33,37 +34,37 @@ class EntryKind(StrEnum):
     SHOTS = "shots"
     """A plugin's count of shots."""
     PRESENCE = "presence"
-    """The players on the server according to its console: names by player id."""
+    """The players on the server, as its console lists them: names by player id."""
     CONFIGURING = "configuring"
-    """The server is being configured: what is played from here on does not count."""
+    """The configuration of the server begins. Play after this entry does not count."""
     CONFIGURED = "configured"
-    """The server has our settings: what is played from here on counts."""
+    """The server has the settings of the match. Play after this entry counts."""
     PREPARED = "prepared"
-    """All settings have been sent to a server that uses the match plugin: its match may begin."""
+    """All settings have been sent to a server with the match plugin, so its match may begin."""
     DEADLINE = "deadline"
-    """A deadline of the match has passed and fires here; no other entry fires one."""
+    """Deadlines that have passed fire at this entry, and at no entry of another kind."""
     RESUMED = "resumed"
-    """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
+    """Posts before this entry may be missing. Deadlines wait until the server has had time to repeat them."""
     OBSERVED = "observed"
-    """Nothing was received for a while, although the match was driven: this time counts for its deadlines."""
+    """Nothing was received for a while, although a process drove the match. This time counts toward deadlines."""
     ACTION = "action"
-    """A person asked for an action on the match."""
+    """A person requested an action on the match."""
     ACTION_SENT = "action_sent"
-    """An action is about to be sent to the server: its id. After this it may have been carried out."""
+    """The id of an action that is about to be sent to the server. From here on, it may have been executed."""
     ACTION_ANSWERED = "action_answered"
-    """What the server answered to an action."""
+    """The server's answer to an action."""
     OVER_QUOTA = "over_quota"
-    """The server has sent more bytes than a match may store: the match fails."""
+    """The server has sent more bytes than may be stored per match, so the match fails."""
     SET_ASIDE = "set_aside"
-    """An entry that was never applied to the end; it counts as lost, like a gap of the log."""
+    """An entry that could not be applied. It counts as lost, like a gap in the log."""
     ENDED = "ended"
-    """The match has its outcome: later entries do not count, no matter when they are read."""
+    """The match has its outcome. Entries after this one never count."""
 
 
 SENT_BY_SERVER: Final = frozenset(
     {EntryKind.LOG, EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS, EntryKind.PRESENCE}
 )
-"""What a server, its plugins or its console sent. The service writes all other entries."""
+"""The kinds of entries from a server, its plugins or its console. The service writes all other entries."""
 
 
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,19 +75,20 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     headers: bytes = NO_HEADERS
     attempt: str = ""
-    """`ServerRow.attempt` of the server that sent it; empty if the service writes it."""
+    """`ServerRow.attempt` of the server that sent the entry; empty if the service writes it."""
 
 
 def action_body(content: ActionRequest | ActionAnswer | str) -> bytes:
-    """Encode the body of an entry about an action: what was asked for, what was answered, or the id.
+    """Encode the body of an entry about an action: the request, the answer, or the id of the action.
 
-    Version 0.3.0 reads an entry of an unknown kind as a detection, and finds none in a nested object.
+    The content is nested, because version 0.3.0 reads entries of unknown kinds as detections. It finds no detection in
+    a nested object.
     """
     return msgspec.json.encode({"action": content})
 
 
 def read_action_body(body: bytes, content: type[T]) -> T | None:
-    """Decode the body of an entry about an action; None if it is not of this version, which may not know the action."""
+    """Decode the body of an entry about an action; None if another version wrote it, and this one cannot decode it."""
     try:
         found: dict[str, T] = msgspec.json.decode(body, type=dict[str, content])  # type: ignore[valid-type]
     except msgspec.DecodeError:
@@ -95,12 +97,12 @@ def read_action_body(body: bytes, content: type[T]) -> T | None:
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
-    """Statements that append an entry without a body, to be written with others."""
+    """Return the statements that append an entry without a body, to be executed with others."""
     return statements_of(server_id, NewEntry(kind=kind, received_ms=now_ms))
 
 
 def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
-    """Statements that append an entry; the first returns its number, and all bytes that the match has stored."""
+    """Return the statements that append an entry. The first returns its number and the match's total stored bytes."""
     return raw_log.append(
         server_id,
         new.kind,
@@ -112,7 +114,7 @@ def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
 
 
 def stored_entry(server_id: str, seq: int, new: NewEntry) -> RawEntry:
-    """The entry as it is stored under a number."""
+    """Return the entry as it is stored under a number."""
     return RawEntry(
         server_id=server_id,
         seq=seq,

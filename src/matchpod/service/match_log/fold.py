@@ -1,9 +1,9 @@
-"""Apply stored entries to a match: the same way for a live match, after a restart, and in another replica.
+"""Apply stored entries to a match, in the same way for a live match, after a restart, and in another replica.
 
-A deadline fires at an entry of its own, which the runner appends once it has passed: the log shows what came before it.
-Resuming a match is an entry too: posts before it may have been missed, so deadlines wait until the server has had time
-to repeat them. Deadlines count observed time: a long gap in the log (an outage, or a clock that was set forward) counts
-as MAX_STEP_MS, and a clock that was set back holds no deadline up.
+A deadline fires at its own entry, which the runner appends after the deadline has passed. So the log shows which
+entries came before it. Resuming a match is an entry too. Posts before that entry may be missing, so deadlines wait
+until the server has had time to repeat them. Deadlines count observed time: a long gap in the log (an outage, or a
+clock that was set forward) counts as MAX_STEP_MS, and a clock that was set back does not delay deadlines.
 """
 
 from __future__ import annotations
@@ -45,32 +45,33 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 CATCH_UP_MS: Final = 10_000
-"""How long deadlines wait after a resume: a server repeats unacknowledged posts, and has caught up by then."""
+"""How long deadlines wait after a resume. By then, the server has repeated all posts that were not answered."""
 
 MAX_WAIT_MS: Final = 120_000
-"""A deadline waits at most this long, even if the service restarts again and again: twelve resumes, and more than a
-deadline that passed during an outage needs (MAX_STEP_MS and CATCH_UP_MS)."""
+"""How long a deadline waits at most, even if the service restarts repeatedly. This allows twelve resumes, and is longer
+than a deadline that passed during an outage has to wait (MAX_STEP_MS and CATCH_UP_MS)."""
 
 MAX_STEP_MS: Final = 60_000
-"""The most that two consecutive entries can be apart in the time of the match. The server of a match posts more often:
-the liveness probe asks one that has been quiet for 10 s, and it logs the question."""
+"""Maximum time between two consecutive entries that counts toward deadlines. Usually there is an entry more often: the
+liveness probe sends a command to a server that was quiet for 10 s, and the server logs the command."""
 
 OBSERVE_MS: Final = 30_000
-"""After this time without an entry, the process that drives the match appends one, so that all of it counts."""
+"""Time without an entry after which the process that drives the match appends an OBSERVED entry, so that the time
+counts."""
 
 LATE_MS: Final = 2_000
-"""A deadline noticed this late, or after a database read that took this long, does not fire at once: the machine or
-the database was stalled, and servers are about to repeat their posts."""
+"""A deadline that is noticed this late, or after a database read that took this long, does not fire at once. The
+machine or the database was stalled, and servers are about to repeat their posts."""
 
 MAX_DEADLINES: Final = 100
-"""Maximum deadlines fired per call of `advance`; far fewer are ever due, and most end the match."""
+"""Maximum number of deadlines that one call of `advance` fires. Far fewer are ever due, and most end the match."""
 
 _SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*",')
 
 _COMPRESSED: Final = b"\x78"
-"""The first byte of what zlib compressed; an array begins with another."""
+"""The first byte of zlib output. A msgpack array begins with another byte."""
 
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
@@ -78,7 +79,9 @@ _log = logging.getLogger(__name__)
 
 
 def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
-    """The game settings of a server row; the server's password is stored separately, sealed, and passed in."""
+    """Return the game settings of a server row. The server's password is stored separately and encrypted, so the caller
+    passes it.
+    """
     settings = read_settings(row.settings)
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
 
@@ -89,22 +92,22 @@ def _sets_speed(settings: GameSettings) -> bool:
 
 
 def _is_only_combat(entry: RawEntry, reading: ReadResult) -> bool:
-    """True if no player came or left: nearly all log posts."""
+    """True if no player joined or left. This is the case for nearly all log posts."""
     return entry.kind == EntryKind.LOG and COMBAT_EVENTS.issuperset(map(type, reading.events))
 
 
 def _content(seq: int, item: bytes, *, is_timed: bool) -> bytes:
-    """A timeline item, as JSON, without its number and, unless `is_timed`, without its time."""
+    """Return a timeline item as JSON without its number, and unless `is_timed` also without its time."""
     content = item.replace(b'"seq":%d,' % seq, b"", 1)
     return content if is_timed else _TIMESTAMP.sub(b"", content, 1)
 
 
 class SnapshotVersionError(Exception):
-    """A snapshot was written by another version of the types, or is damaged; the log leads to the same state."""
+    """A snapshot is damaged, or was written with other types. Replaying the log leads to the same state."""
 
 
 class _Envelope(msgspec.Struct, array_like=True):
-    """A stored snapshot. An array, because older versions have no envelope: they expect an object and reject arrays."""
+    """A stored snapshot. It is an array, so that versions without an envelope, which expect an object, reject it."""
 
     fingerprint: bytes
     fold: msgspec.Raw
@@ -112,7 +115,7 @@ class _Envelope(msgspec.Struct, array_like=True):
 
 @functools.cache
 def fold_fingerprint() -> bytes:
-    """Fingerprint of all types in a snapshot."""
+    """Return the fingerprint of all types in a snapshot."""
     return type_fingerprint(Fold)
 
 
@@ -121,22 +124,22 @@ class Fold(msgspec.Struct):
 
     reader: MatchReader
     attempt: str = ""
-    """Of the server that plays this match: what another one sent, before or after it was replaced, does not count."""
+    """The attempt of the server that plays the match. Entries of other attempts do not count."""
     deadlines_wait_until_ms: int = 0
     last_ms: int | None = None
     """When the last entry was received."""
     heard_ms: int | None = None
-    """When the last entry was received that the server or its plugins sent."""
+    """When the last entry from the server or its plugins was received."""
     stays: Stays = msgspec.field(default_factory=Stays)
     signals: Signals = msgspec.field(default_factory=Signals)
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
-        """The match before its first entry."""
+        """Return the match before its first entry."""
         settings = settings_of(row)
         reader = MatchReader.create(settings, row.created_at_ms, Timers.of(settings).at_speed(speed))
-        # If the allocation took more than half of the join time, players get the full join time from then on; also if
-        # the clock was set back meanwhile.
+        # Players get the full join time after the allocation if it took more than half of that time, or if the clock
+        # was set back meanwhile.
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
@@ -146,15 +149,15 @@ class Fold(msgspec.Struct):
         return cls(reader, row.attempt)
 
     def dump(self) -> bytes:
-        """Encode as a snapshot, with the fingerprint of the types; compressed to a quarter."""
+        """Encode as a snapshot with the fingerprint of the types. Compression reduces it to a quarter."""
         encoded = msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
         return zlib.compress(encoded, level=1)
 
     @classmethod
     def load(cls, state: bytes) -> Fold:
-        """Decode a snapshot; SnapshotVersionError if it was written with other types than today's, or is damaged."""
+        """Decode a snapshot; SnapshotVersionError if it is damaged, or was written with other types."""
         try:
-            # Earlier versions did not compress: an envelope is an array, which no compressed bytes begin with.
+            # Earlier versions did not compress snapshots. An uncompressed envelope begins with the byte of an array.
             decoded = zlib.decompress(state) if state[:1] == _COMPRESSED else state
             envelope = msgspec.msgpack.decode(decoded, type=_Envelope)
         except (msgspec.MsgspecError, zlib.error) as exc:
@@ -184,8 +187,8 @@ class Fold(msgspec.Struct):
             if not (self.stays.are_all_here and _is_only_combat(entry, reading)):
                 self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
             self.signals.update(reading.events, entry.received_ms)
-        except Exception:  # noqa: BLE001 - only views use them; the match needs the entry
-            _log.exception("signs of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})
+        except Exception:  # noqa: BLE001 - stays and signals are only for views, so the entry still counts
+            _log.exception("signals of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})
             self.stays, self.signals = Stays(), Signals()
         return reading
 
@@ -215,7 +218,7 @@ class Fold(msgspec.Struct):
         return ReadResult([], [])
 
     def _apply_action(self, entry: RawEntry) -> ReadResult:
-        """Apply an entry about an action; one that a later version wrote, and that cannot be read, changes nothing."""
+        """Apply an entry about an action. If it was written by a later version and cannot be decoded, do nothing."""
         match entry.kind:
             case EntryKind.ACTION if (action := read_action_body(entry.body, ActionRequest)) is not None:
                 self.signals.answer()
@@ -229,7 +232,7 @@ class Fold(msgspec.Struct):
         return ReadResult([], [])
 
     def advance(self, now_ms: int) -> ReadResult:
-        """Fire the deadlines that have passed, at most MAX_DEADLINES; none that waits after a resume."""
+        """Fire the deadlines that have passed, at most MAX_DEADLINES, except those that wait after a resume."""
         fired = ReadResult([], [])
         for _ in range(MAX_DEADLINES):
             due_ms = self.due_ms()
@@ -241,7 +244,7 @@ class Fold(msgspec.Struct):
         return fired
 
     def finish(self) -> list[Effect]:
-        """Accept what only one source has reported so far: the server will send nothing else."""
+        """Accept an end that only one source has reported, because the server will send nothing else."""
         reader = self.reader
         effects = reader.read_held(None).effects
         due_ms = reader.interpreter.flow.next_deadline_ms()
@@ -262,10 +265,10 @@ class Fold(msgspec.Struct):
         self.reader.timeline.waiting[:0] = items
 
     def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:
-        """Continue the stored timeline of a map, given as numbers and JSON.
+        """Renumber the new items of a map, so that they continue its stored timeline, given as numbers and JSON.
 
-        A version with other types of items numbered it differently: then its items are found here by their content.
-        Earlier versions stored other times for a fast game.
+        A version with other types of items may have numbered them differently, so stored items are identified by their
+        content. Unless the game is in real time, their times are ignored, because earlier versions stored other times.
         """
         is_timed = self.reader.clock.is_real_time
         numbers = {_content(seq, line, is_timed=is_timed): seq for seq, line in stored}
@@ -277,7 +280,7 @@ class Fold(msgspec.Struct):
                     return
 
     def pending_items(self, map_number: int) -> list[TimelineItem]:
-        """The items of a map that `drain_timeline` would return."""
+        """Return the items of a map that `drain_timeline` would return."""
         return [waiting.item for waiting in self.reader.timeline.waiting if waiting.map_number == map_number]
 
     # --- read -----------------------------------------------------------------------------------------------------
@@ -293,17 +296,17 @@ class Fold(msgspec.Struct):
 
     @property
     def may_map_end(self) -> bool:
-        """True if the next lines may be those of the end of a map, or no map is live."""
+        """True if the next lines may end the map, or if no map is live."""
         return self.reader.may_map_end
 
     @property
     def may_round_end_map(self) -> bool:
-        """True if the map may end in the round that is played."""
+        """True if the current round may end the map."""
         return self.reader.may_round_end_map
 
     @property
     def awaits_reports(self) -> bool:
-        """True if a plugin may still report about the last round: its MVP, or its shots."""
+        """True if a plugin may still report the MVP or the shots of the last round."""
         match, ledger = self.reader.match, self.reader.match.current_map.ledger
         has_mvp = any(record.number in ledger.mvps.plugin for record in ledger.rounds[-1:])
         awaits_mvp = uses_plugin_match(match.settings) and not has_mvp and not ledger.may_lack_end
@@ -311,7 +314,7 @@ class Fold(msgspec.Struct):
 
     @property
     def misplaced_shots(self) -> int:
-        """Counts of shots that were ignored because it is uncertain which map they are about."""
+        """The number of shot counts that were ignored because it is uncertain which map they belong to."""
         return self.reader.shots.misplaced
 
     @property
@@ -321,20 +324,20 @@ class Fold(msgspec.Struct):
 
     @property
     def line_counts(self) -> tuple[int, int]:
-        """Log lines read so far, and how many of them are unknown."""
+        """The number of log lines read so far, and the number of unknown lines among them."""
         return self.reader.lines_read, self.reader.lines_unknown
 
     def due_ms(self) -> int | None:
-        """When the next deadline fires; None if there is none."""
+        """Return when the next deadline fires; None if there is no deadline."""
         due_ms = self.reader.next_deadline_ms()
         return None if due_ms is None else self._postpone(due_ms)
 
     def observe_ms(self) -> int | None:
-        """When the next entry is needed for the clock; None if no deadline waits for it."""
+        """Return when the next entry is needed, so that the time counts toward deadlines; None without a deadline."""
         return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
     def wake_ms(self) -> int | None:
-        """The earlier of `due_ms` and `observe_ms`."""
+        """Return the earlier of `due_ms` and `observe_ms`."""
         due_ms = self.due_ms()
         return due_ms if due_ms is None or self.last_ms is None else min(due_ms, self.last_ms + OBSERVE_MS)
 
@@ -344,7 +347,7 @@ class Fold(msgspec.Struct):
         return due_ms is not None and now_ms < due_ms + MAX_WAIT_MS
 
     def state(self) -> LiveState:
-        """What callers see of the match."""
+        """Return the state of the match as callers see it."""
         return LiveState.of(self.progress(), msgspec.json.encode(live_match(self.match)))
 
     def progress(self) -> MatchProgress:
@@ -358,25 +361,25 @@ class Fold(msgspec.Struct):
         )
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:
-        """The earliest deadline that callers see, in the time of our clock; None if there is none."""
+        """Return the earliest deadline that callers see, in the time of the service's clock; None if there is none."""
         found = next_deadline(self.match)
         return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
-        """When a deadline fires at the earliest: it may have to wait after a resume."""
+        """Return when a deadline fires at the earliest. After a resume, it may have to wait."""
         return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:
-        """The result of a finished match, as JSON."""
+        """Return the result of a finished match, as JSON."""
         return msgspec.json.encode(build_result(self.reader.match))
 
     def _follow_clock(self, received_ms: int) -> None:
-        """Exclude what the deadlines must not count: time without entries beyond a limit, and changes of the clock."""
+        """Exclude time that must not count toward deadlines: gaps beyond MAX_STEP_MS, and changes of the clock."""
         if self.last_ms is None:
             self._follow_start(received_ms)
             return
         step_ms = received_ms - self.last_ms
-        # Within the limit, entries may be stored in another order than they were received.
+        # Small negative steps are normal, because entries may be stored in another order than they were received.
         if step_ms > MAX_STEP_MS:
             self.reader.skipped_ms += step_ms - MAX_STEP_MS
         elif step_ms < -MAX_STEP_MS:

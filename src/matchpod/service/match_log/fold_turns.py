@@ -1,8 +1,9 @@
 """Apply entries in turns, so that a match with many entries slows down neither other matches nor the API.
 
-All folds of a process share one event loop. They may use it for a few milliseconds; then it belongs to others for as
-long, or for a quarter of that while matches are resumed. If others use it for longer at a time, folds may too: a flood
-of requests must not stop them. Which entry is being applied is recorded outside of the process, for `suspects`.
+All folds of a process share one event loop. A turn lasts a few milliseconds. Then other tasks may use the loop for the
+same time, or for a quarter of it while matches are resumed. If other tasks use the loop for longer at a time, turns
+become longer too, so that a flood of requests does not stop the folds. The entry that is being applied is recorded
+outside of the process, for `suspects`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.storage.raw_log import RawEntry
 
 TURN_S: Final = 0.004
-"""Length of a turn of all folds: the loop answers others after this time. It is longer if one entry takes longer."""
+"""Length of a turn, which all folds share. After it, the loop runs other tasks. A turn is longer if a single entry
+takes longer."""
 
 MAX_TURN_S: Final = 0.05
-"""Longest turn, if others use the loop for this long at a time."""
+"""Maximum length of a turn. Turns are this long if other tasks use the loop for this long at a time."""
 
 SLOW_S: Final = 2.0
-"""CPU time for one entry that counts as not finished: the largest one takes less than a tenth of a second, and with
-PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
+"""CPU time of an entry that counts like a death of the process. The largest entries take less than a tenth of a second.
+With PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
 RESUMING_SHARE: Final = 4
-"""While matches are resumed, folds use the loop for this many times as long as others: until a match is read again,
-nothing acts upon its log."""
+"""While matches are resumed, folds use the loop for this many times as long as other tasks. Nothing reacts to the log
+of a match until the match is resumed."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ _Item = TypeVar("_Item")
 
 
 class EntryFailedError(Exception):
-    """Applying an entry raised an error: a bug. The fold may be half changed and must not be used any longer."""
+    """Applying an entry raised an error, which is a bug. The fold may be half changed and must no longer be used."""
 
     def __init__(self, entry: RawEntry, error: Exception) -> None:
         super().__init__(f"entry {entry.seq} of {entry.server_id} ({entry.kind}) could not be applied")
@@ -50,18 +52,18 @@ class EntryFailedError(Exception):
 
     @property
     def costs_entry(self) -> bool:
-        """True if the match can go on without the entry; one that the service wrote would be written again."""
+        """True if the entry can be set aside. The service's own entries cannot, because it would write them again."""
         return self.entry.kind in SENT_BY_SERVER
 
 
 class BegunEntry(Protocol):
-    """Records which entry is being applied, such that the record outlives this process."""
+    """Records which entry is being applied. The record outlives this process."""
 
     def mark(self, server_id: str, seq: int) -> None:
         """Record that an entry is being applied."""
 
     def clear(self) -> None:
-        """Record that it was applied."""
+        """Record that the entry was applied."""
 
 
 async def _ignore(_server_id: str, _seq: int) -> None:
@@ -69,9 +71,9 @@ async def _ignore(_server_id: str, _seq: int) -> None:
 
 
 class FoldTurns:
-    """The turns of all folds of a process, of redacting large posts, and of parsing what consoles answer.
+    """The turns of all folds of a process. Redacting large posts and parsing console answers use turns too.
 
-    Without `pauses` if the process does nothing else.
+    Without `pauses`, turns do not end; for processes that do nothing else.
     """
 
     def __init__(
@@ -85,18 +87,18 @@ class FoldTurns:
         self.is_resuming = False
         """True while matches are resumed."""
         self.on_slow: Callable[[str, int], Awaitable[None]] = _ignore
-        """Called with the server and number of an entry that took seconds."""
+        """Called with the server and the number of an entry that took at least `slow_s`."""
         self._pauses = pauses
         self._slow_s = slow_s
         self._slow: list[tuple[str, int]] = []
         self._turn_s = TURN_S
         self._left_s = TURN_S
-        """What is left of the current turn; time that others use is added to it."""
+        """Time left of the current turn. Time that other tasks use is added to it."""
         self._stopped_s = time.monotonic()
         """When a fold last used the loop."""
         self._tickets = count()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        """A heap of folds that wait for a turn, by ticket: those that have waited longest come first."""
+        """A heap of the folds that wait for a turn, by ticket. The fold with the lowest ticket has waited longest."""
         self._timer: asyncio.TimerHandle | None = None
         """Begins the next turn."""
         self._is_turn_over = False
@@ -120,7 +122,7 @@ class FoldTurns:
             await self._report_slow()
 
     def advance(self, take: Callable[[], _Item | None], step: Callable[[_Item], bool]) -> bool:
-        """Call `step` for each item that `take` returns, while the turn lasts; False if it is over before the items."""
+        """Call `step` for each item that `take` returns, while the turn lasts; False if items are left at its end."""
         while self.has_time():
             item = take()
             if item is None or not self._timed(step, item):
@@ -182,16 +184,16 @@ class FoldTurns:
         self._timer = loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
 
     def _begin_turn(self, planned_s: float) -> None:
-        """Begin a turn. It is as long as the others kept the loop busy, within limits."""
+        """Begin a turn. It is as long as other tasks kept the loop busy, within limits."""
         self._timer, self._is_turn_over = None, False
         self._stopped_s = time.monotonic()
         self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
         self._wake_next()
-        if self._waiting:  # if the fold that was woken ends without passing the turn on, the next one begins later
+        if self._waiting:  # begin another turn later, in case the woken fold does not pass this turn on
             self._plan(self._turn_s + self._turn_s / self._share)
 
     def _pass_on(self) -> None:
-        """Wake the next fold if the turn lasts: waking all, most for nothing, would cost more than their entries."""
+        """Wake the next fold if time is left. Waking all waiting folds would cost more than applying their entries."""
         if self._waiting and self.has_time():
             self._wake_next()
 
@@ -211,7 +213,7 @@ class FoldTurns:
         try:
             return fold.apply(entry)
         except MemoryError:
-            raise  # not the fault of the entry
+            raise  # not caused by the entry
         except Exception as exc:
             raise EntryFailedError(entry, exc) from exc
         finally:
@@ -225,5 +227,5 @@ class FoldTurns:
         for server_id, seq in slow:
             try:
                 await self.on_slow(server_id, seq)
-            except DatabaseError as exc:  # it is counted the next time
+            except DatabaseError as exc:  # the entry is counted the next time it is slow
                 _log.warning("slow entry not counted", extra={"server_id": server_id, "seq": seq, "error": str(exc)})

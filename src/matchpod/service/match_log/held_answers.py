@@ -1,7 +1,7 @@
-"""Hold the answers to game servers while many matches are driven, so that they post less often.
+"""Delay the answers to game servers while many matches are driven, so that servers post less often.
 
-A server has one request in flight, and sends in the next what it logged meanwhile. Its post is committed and applied as
-always; only the answer waits. Answers that are due go out together, so the next posts arrive together too.
+A server has one request in flight, and sends all lines that it logs meanwhile in the next request. Posts are committed
+and applied as usual; only their answers are held. Due answers are sent together, so the next posts arrive together too.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from typing import Final
 from matchpod.service.match_log.live import Answer, LocalMatch
 
 FEW_MATCHES: Final = 32
-"""Up to this many matches, no answer is held."""
+"""Maximum number of driven matches with which no answer is held."""
 
 HOLD_S_PER_MATCH: Final = 0.003
-"""Distance between two answers to the same server, for each match that this process drives."""
+"""Minimum time between two answers to the same server, per match that this process drives."""
 
 MAX_HOLD_S: Final = 1.5
-"""Longest distance between two answers: a server that dies loses the lines that it logged meanwhile."""
+"""Upper bound of the minimum time between two answers. A server that dies loses the lines that it has not posted."""
 
 TICK_S: Final = 0.15
-"""Answers that are due go out once per tick."""
+"""Seconds between two ticks. Due answers are sent at the next tick."""
 
 
 def hold_s(matches: int) -> float:
-    """The minimum distance between two answers to a server, in a process that drives this many matches."""
+    """Return the minimum time between two answers to a server, in a process that drives this many matches."""
     return 0.0 if matches <= FEW_MATCHES else min(matches * HOLD_S_PER_MATCH, MAX_HOLD_S)
 
 
 class HeldAnswers:
-    """The answers that wait until they are due; each match has at most one."""
+    """The held answers; at most one per match."""
 
     def __init__(self) -> None:
         self._due: dict[int, list[LocalMatch]] = {}
-        """The matches by the tick in which their answer is due."""
+        """The matches with a held answer, by the tick in which it is due."""
         self._timer: asyncio.TimerHandle | None = None
 
     def hold(self, live: LocalMatch, answer: Answer, distance_s: float) -> None:
-        """Send an answer with others, when the last one to this server was long enough ago.
+        """Hold an answer until `distance_s` has passed since the last answer to this server.
 
         `live` sends it earlier if its map may end.
         """
-        live.answer()  # of an earlier post: its sender has given it up
+        live.answer()  # the answer to an earlier post, for which the server no longer waits
         loop = asyncio.get_running_loop()
         now_s = loop.time()
         tick = math.floor(max(live.answered_s + distance_s, now_s) / TICK_S) + 1

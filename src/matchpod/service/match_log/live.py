@@ -1,19 +1,21 @@
-"""Hold the matches that this process drives, for ingest, runners and readers.
+"""Keep the matches that this process drives in memory, for ingest, runners and readers.
 
-A stored entry is passed on in memory, so its bytes are not read back from the database. This is an optimization: if
-an inbox is full or an entry is missing, the runner reads the database.
+Stored entries are passed on in memory, so that they are not read back from the database. This is an optimization. If an
+inbox is full or an entry is missing, the runner reads the database.
 """
 
-# Who folds? The runner, unless it does nothing but wait; then the log writer.
+# The runner applies entries to the fold. While it only waits, the log writer applies them.
 #
-# - Only `LocalMatch.dequeue` and the database give entries to a fold, in the order of their numbers, each once.
-# - `LocalMatch.idle` says whose turn it is. The runner sets it when it begins to wait for an alarm, and clears it
-#   before it does anything else. Both happen in one event loop: there is no moment for two.
-# - While it is set, the writer folds what it has committed (`advance`), and wakes the runner only if there is work:
-#   an alarm, a snapshot, history, the end, or an entry that only the database has. So most posts wake no task.
-# - While it is not set, the writer only fills the inbox and wakes the runner, which folds before it waits again.
-# - If folding raises, `error` keeps it: the runner raises it, and this fold is not used again.
-# - A match that another process drives is folded here for readers only, from the database (`remote.py`).
+# - A fold gets entries only from `LocalMatch.dequeue` and from the database, in the order of their numbers, each once.
+# - `LocalMatch.idle` says who may apply entries. The runner sets it when it begins to wait for an alarm, and clears it
+#   before it does anything else. Runner and writer share one event loop, so they never apply entries concurrently.
+# - While `idle` is set, the writer applies the entries that it has committed (`advance`). It wakes the runner only if
+#   there is work: an alarm, a snapshot, history, the end, or an entry that is only in the database. So most posts wake
+#   no task.
+# - While `idle` is not set, the writer only appends to the inbox and wakes the runner, which applies entries before it
+#   waits again.
+# - If applying an entry raises, the error is stored in `error`. The runner raises it, and the fold is not used again.
+# - Matches that other processes drive are folded from the database, for readers only (`remote.py`).
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
-"""Maximum entries in an inbox. The runner dequeues them within milliseconds, and reads others from the database."""
+"""Maximum number of entries in an inbox. The runner dequeues entries within milliseconds, and reads entries that did
+not fit from the database."""
 
 RECENT: Final = 32
-"""Applied entries that are compared with those stored under the same numbers: more than a failover loses unnoticed."""
+"""Number of applied entries that are remembered, to compare them with the entries stored under the same numbers. A
+failover loses fewer entries without being noticed."""
 
 Answer = Callable[[], None]
 """Answers a log post."""
@@ -45,33 +49,33 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def logged_if_failed(server_id: str) -> Iterator[None]:
-    """Log an error in a view of a match instead of raising it: readers see the rest, and the match goes on."""
+    """Log an error in a view of a match instead of raising it, so that readers see the rest and the match goes on."""
     try:
         yield
     except DatabaseError:
         raise
-    except Exception:  # noqa: BLE001 - a bug in what is shown must not end what is played
+    except Exception:  # noqa: BLE001 - a bug in a view must not end the match
         _log.exception("view of a match failed", extra={"server_id": server_id})
 
 
 class LogRewoundError(Exception):
-    """The database no longer has all entries that were applied: after a failover, a standby lacks the last ones.
+    """The database no longer has all applied entries, because it has failed over to a standby without the last ones.
 
-    Their numbers are used again: the match has to be loaded again.
+    Their numbers are used again, so the match has to be loaded again.
     """
 
 
 class IdleRunner(Protocol):
-    """The runner of a match while it waits for entries: others may apply them for it."""
+    """The runner of a match while it waits for entries. Meanwhile, the log writer may apply entries for it."""
 
     def apply(self, entry: RawEntry) -> bool:
         """Apply an entry; False once the match is over."""
 
     def has_work(self) -> bool:
-        """True if the runner has to do something about what was applied."""
+        """True if the runner has to act on the applied entries."""
 
     def is_due(self, now_ms: int) -> bool:
-        """True if the time has come until which it waits."""
+        """True if the alarm of the runner is due."""
 
 
 class LocalMatch:
@@ -83,24 +87,24 @@ class LocalMatch:
         self.seq = seq
         """The number of the last applied entry."""
         self.newest_seq = seq
-        """The number of the newest entry that this process knows of."""
+        """The number of the newest entry that this process knows."""
         self.woken = asyncio.Event()
         self.idle: IdleRunner | None = None
-        """Its runner, while that does nothing but wait for entries."""
+        """The runner of the match while it only waits; None otherwise."""
         self.error: Exception | None = None
-        """Why the fold must not be used any longer; the runner raises it."""
+        """The error after which the fold must no longer be used; the runner raises it."""
         self.lacks_post = False
-        """True if the newest log post could not be stored; its server sends it again."""
+        """True if the newest log post could not be stored; the server sends it again."""
         self.answered_s = -math.inf
         """When the last post of its server was answered."""
         self.held_until: int | None = None
-        """The tick in which the answer that is held is due; None if none is held."""
+        """The tick in which the held answer is due; None if no answer is held."""
         self._held: Answer | None = None
         self._inbox: list[RawEntry] = []
         self._received_ms = array("q")
-        """When each of the last applied entries was received; numbers of entries have no gaps."""
+        """When each of the last RECENT applied entries was received. Entry numbers have no gaps."""
         self._is_doubtful = False
-        """True if another process has stored an entry under a number that was applied."""
+        """True if another process has stored an entry under a number that was already applied."""
         self._seen_seq = seq
         self._state: LiveState | None = None
         self._progress: MatchProgress | None = None
@@ -114,17 +118,18 @@ class LocalMatch:
             self.woken.set()
 
     def announce(self, seq: int) -> None:
-        """Another process has stored entries up to this number: wake the runner, which reads them."""
+        """Record that another process has stored entries up to this number. Wake the runner, which reads them."""
         self._is_doubtful = self._is_doubtful or seq <= self.seq
         self.expect(seq)
         if self._is_doubtful:
             self.woken.set()
 
     def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
-        """Compare with the newest number in the database; `applied_seq` was the last applied one before it was read.
+        """Compare with the newest number in the database. `applied_seq` was the last applied number before that query.
 
-        Wake the runner if an entry is missing that was in the database at the last call already: another process has
-        stored it. A newer one may be about to be enqueued here. Also if the clock was set.
+        Wake the runner if an entry is missing that was already in the database at the last call, because then another
+        process has stored it. Newer entries may still be enqueued by this process. Also wake the runner if its alarm is
+        due, because the clock was set.
         """
         if seq < applied_seq:
             self._fail(LogRewoundError(f"entry {applied_seq} of {self.server_id} was applied, the newest is {seq}"))
@@ -135,7 +140,7 @@ class LocalMatch:
             self.woken.set()
 
     def expect(self, seq: int) -> None:
-        """Wake the runner if this number is newer than all known ones: another process has stored it."""
+        """Wake the runner if this number is newer than all known numbers: another process has stored the entry."""
         if seq > self.newest_seq:
             self.newest_seq = seq
             self.woken.set()
@@ -159,10 +164,10 @@ class LocalMatch:
         return True
 
     def dequeue(self) -> RawEntry | None:
-        """The next entry if it is queued. If None, the database may still have it: see `is_behind`."""
+        """Return the next entry; None if it is not queued. Then the database may still have it: see `is_behind`."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
-                return None  # an earlier one is still being stored, or was stored by another process
+                return None  # an earlier entry is still being stored, or was stored by another process
             entry = self._inbox.pop(0)
             if entry.seq == self.seq + 1:
                 return entry
@@ -171,13 +176,13 @@ class LocalMatch:
         return None
 
     def is_applied(self, entry: RawEntry) -> bool:
-        """True if the entry with this number that was applied is this one, as far as that is known."""
+        """True if this is the entry that was applied under its number, or if that is no longer known."""
         place = len(self._received_ms) - 1 - (self.seq - entry.seq)
         is_known = 0 <= place < len(self._received_ms)
         return not is_known or self._received_ms[place] == entry.received_ms
 
     def begin_reading(self) -> int:
-        """The number from which on to read the database: with the last applied entry, to see that it is still there."""
+        """Return the first number to read from the database. The last applied entry is read again as a check."""
         self._is_doubtful = False
         return self.seq if self._received_ms else self.seq + 1
 
@@ -201,28 +206,28 @@ class LocalMatch:
             self.answer()
 
     def hold_answer(self, answer: Answer, tick: int) -> None:
-        """Hold an answer until a tick, or until the map may end: then the next lines must not wait."""
+        """Hold an answer until a tick, or until the map may end, because then the next lines must not be delayed."""
         self._held, self.held_until = answer, tick
 
     def answer(self) -> None:
-        """Send the answer that is held, if there is one."""
+        """Send the held answer, if there is one."""
         held, self._held, self.held_until = self._held, None, None
         if held is None:
             return
         self.answered_s = asyncio.get_running_loop().time()
         try:
             held()
-        except Exception:  # noqa: BLE001 - one sender must not stop what else is done with the match
+        except Exception:  # noqa: BLE001 - an error of a sender must not affect the match
             _log.exception("log post not answered", extra={"server_id": self.server_id})
 
     def state(self) -> LiveState:
-        """What callers see of the match; built at most once per applied entry."""
+        """Return the state of the match as callers see it; built at most once per applied entry."""
         if self._state is None:
             self._state = self.fold.state()
         return self._state
 
     def progress(self) -> MatchProgress:
-        """Where the match stands; built at most once per applied entry."""
+        """Return the progress of the match; built at most once per applied entry."""
         if self._progress is None:
             self._progress = self.fold.progress()
         return self._progress
@@ -238,20 +243,20 @@ class LocalMatches:
         self._matches[live.server_id] = live
 
     def remove(self, live: LocalMatch) -> None:
-        """Unregister a match, unless a later runner has registered the same server again."""
+        """Unregister a match, unless a later runner has registered the same server."""
         if self._matches.get(live.server_id) is live:
             del self._matches[live.server_id]
         live.answer()
 
     def get(self, server_id: str) -> LocalMatch | None:
-        """The match of a server, if this process drives it."""
+        """Return the match of a server; None if this process does not drive it."""
         return self._matches.get(server_id)
 
     def __len__(self) -> int:
         return len(self._matches)
 
     def publish(self, entry: RawEntry) -> LocalMatch | None:
-        """Pass a stored entry to its match, and return that, if this process drives it."""
+        """Pass a stored entry to its match, and return the match; None if this process does not drive it."""
         live = self._matches.get(entry.server_id)
         if live is not None:
             live.enqueue(entry)

@@ -1,9 +1,9 @@
 """Append entries to the logs of all matches of this process.
 
-What has arrived is committed in one transaction, then applied match by match. While few matches are driven, that begins
-with the first post; with many, once per tick, or at once if a post may end a round or precede the end of a map. A post
-is answered once it is stored: at once, or later if many matches are driven (`held_answers.py`). A post that has not
-been answered is repeated by its server, so nothing is lost if this process dies.
+Waiting entries are committed in one transaction, then applied match by match. While few matches are driven, a commit
+begins when the first post arrives. With many matches, commits begin once per tick, or at once if a post may end a round
+or precede the end of a map. A post is answered after it was stored, or later if many matches are driven
+(`held_answers.py`). Servers repeat posts that were not answered, so nothing is lost if this process dies.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
 from matchpod.storage.raw_log import RawEntry
 
 AFTER_ANSWERS_S: Final = 0.03
-"""When a tick commits: the posts that follow its answers have arrived by then."""
+"""Seconds from the answers of a tick to its commit. The posts that follow the answers have arrived by then."""
 
 MAX_GROUP: Final = 1_000
-"""Maximum senders of a transaction, so that other writers hardly wait."""
+"""Maximum number of senders per transaction, so that other writers do not wait long."""
 
 MAX_FOLDING_S: Final = 0.05
-"""How long what follows from entries waits at most for others that are being applied, to be written with theirs."""
+"""How long a runner waits at most until the entries of other matches are applied, so that the resulting writes share a
+transaction."""
 
 ANSWERS_AT_ONCE: Final = 50
-"""Senders that are answered in one turn of the event loop: each takes some 50 µs."""
+"""Maximum number of senders that are answered before other tasks run. Each answer takes about 50 µs."""
 
 REPORTED_ENDS: Final = (b"round_end", b"map_result", b"series_end")
-"""What the plugin calls the end of a round, a map or a series: it is not kept waiting."""
+"""The plugin's names for the end of a round, a map or a series. Such reports are committed at once."""
 
 _DECIDES: Final = (b' killed "', b"_The_Bomb")
-"""Part of the lines that may decide a round."""
+"""Parts of log lines that may decide a round."""
 
 Done = Callable[[int | DatabaseError], None]
-"""Called with the bytes that the match has stored so far, or with the error: then the sender may be answered."""
+"""Called with the total stored bytes of the match, or with the error. Then the sender may be answered."""
 
 
 _log = logging.getLogger(__name__)
@@ -55,11 +56,11 @@ class _Waiting(msgspec.Struct, gc=False):
     entries: Sequence[NewEntry]
     done: Done
     may_hold: bool
-    """The answer may wait longer than the commit."""
+    """True if the answer may be held after the commit."""
 
 
 _Result = tuple[_Waiting, tuple[list[RawEntry], int] | DatabaseError]
-"""What became of entries: as they are stored, with all bytes of the match, or the error."""
+"""Entries of a sender, with the stored entries and the total stored bytes of the match, or with the error."""
 
 
 class LogWriter:
@@ -79,25 +80,25 @@ class LogWriter:
         self._turns = turns
         self._held = HeldAnswers()
         self._unread: dict[LocalMatch, None] = {}
-        """Matches with entries to be applied, in the order in which they were stored."""
+        """Matches with entries to be applied, in the order in which the entries were stored."""
         self._reading: asyncio.Task[None] | None = None
         self._folded: asyncio.Future[None] | None = None
-        """Done when what has been stored is applied, while runners wait for it."""
+        """Done when all stored entries are applied; None if no runner waits for that."""
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_due = False
-        """True if what waits is written without waiting for the next tick."""
+        """True if waiting entries are written without waiting for the next tick."""
 
     @property
     def distance_s(self) -> float:
-        """The minimum distance between two answers to a server now; 0 if nothing waits."""
+        """The current minimum time between two answers to a server; 0 if posts are committed and answered at once."""
         return self._distance_of(len(self._live))
 
     def add(self, server_id: str, entries: Sequence[NewEntry], done: Done, *, may_hold: bool = False) -> None:
-        """Append entries with the next tick, or now if they may end a round or the lines of a map's end may follow.
+        """Append entries at the next tick, or now if they may end a round or precede the end of a map.
 
-        With `may_hold`, `done` is called when the answer is due, otherwise after the commit.
+        `done` is called after the commit. With `may_hold`, it is called when the answer is due.
         """
         self._waiting.append(_Waiting(server_id, entries, done, may_hold))
         if _may_end_round(entries) or self._may_precede_end(server_id, entries):
@@ -109,9 +110,9 @@ class LogWriter:
     async def append(
         self, server_id: str, entries: Sequence[NewEntry], *, may_wait: bool = False, may_hold: bool = False
     ) -> int:
-        """Append entries, after all of this match that wait; return how many bytes the match has stored so far.
+        """Append entries after all waiting entries of this match; return the total stored bytes of the match.
 
-        They are written now, or with the next tick if they `may_wait`. With `may_hold`, return when the answer is due.
+        The entries are written now; with `may_wait`, at the next tick. With `may_hold`, return when the answer is due.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -129,13 +130,13 @@ class LogWriter:
         return await future
 
     async def flush(self, server_id: str) -> None:
-        """Commit all that waits of a match."""
+        """Commit all waiting entries of a match."""
         await self.append(server_id, ())
 
     async def folded(self) -> None:
-        """Wait until all that has been stored is applied, at most MAX_FOLDING_S.
+        """Wait until all stored entries are applied, at most MAX_FOLDING_S.
 
-        What follows from the posts of a tick is then written in one transaction, not in one for each match.
+        Then the writes that follow from the posts of a tick share a transaction, instead of one transaction per match.
         """
         if self._reading is None:
             return
@@ -146,18 +147,18 @@ class LogWriter:
         await asyncio.shield(self._folded)
 
     def _end_folding(self, folded: asyncio.Future[None] | None) -> None:
-        """Wake all that wait for this future."""
+        """Wake all runners that wait for this future."""
         if folded is not None and not folded.done():
             folded.set_result(None)
         if self._folded is folded:
             self._folded = None
 
     def _may_precede_end(self, server_id: str, entries: Sequence[NewEntry]) -> bool:
-        """True for a kill or a bomb in a round that may end the map: the server sends `Game Over` after our answer."""
+        """True for a kill or a bomb in a round that may end the map: `Game Over` is only sent after the answer."""
         live = self._live.get(server_id)
         return (
             live is not None
-            and any(entry.kind == EntryKind.LOG and any(one in entry.body for one in _DECIDES) for entry in entries)
+            and any(entry.kind == EntryKind.LOG and any(part in entry.body for part in _DECIDES) for entry in entries)
             and live.fold.may_round_end_map
         )
 
@@ -167,7 +168,7 @@ class LogWriter:
         return (math.floor((now_s - AFTER_ANSWERS_S) / TICK_S) + 1) * TICK_S + AFTER_ANSWERS_S
 
     def _begin(self) -> None:
-        """Write all that waits. If something is being written, that task goes on with it."""
+        """Write all waiting entries. If a write is in progress, its task writes them next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -185,25 +186,26 @@ class LogWriter:
             self._writing = None
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
-        """Commit a group. If that fails, each alone: one may be at fault, and on a full disk small ones may still fit.
+        """Commit a group. If that fails, commit the entries of each sender alone.
 
-        Not if a shared database is unavailable: each would wait for it.
+        A single sender may be at fault, and on a full disk small entries may still fit. If a shared database is
+        unavailable, do not retry, because each commit would wait for it.
         """
         result = await self._try_commit(group, LOCK_MS)
         if not isinstance(result, DatabaseError):
             for first in range(0, len(result), ANSWERS_AT_ONCE):
                 self._finish(result[first : first + ANSWERS_AT_ONCE])
-                await asyncio.sleep(0)  # callers wait for a few milliseconds at most
+                await asyncio.sleep(0)  # other tasks wait for a few milliseconds at most
         elif len(group) == 1 or self._is_unavailable(result):
-            self._finish([(one, result) for one in group])
+            self._finish([(waiting, result) for waiting in group])
         else:
             await self._store_each(group)
 
     async def _store_each(self, group: Sequence[_Waiting]) -> None:
-        """Commit one after the other, and answer each at once. For a row that is locked only the first one waits."""
+        """Commit and answer each sender alone. For each locked row, only the first sender waits for the lock."""
         locked: dict[str, RowLockedError] = {}
-        for number, one in enumerate(group):
-            result = locked.get(one.server_id) or await self._try_commit([one], LOCK_ALONE_MS)
+        for number, waiting in enumerate(group):
+            result = locked.get(waiting.server_id) or await self._try_commit([waiting], LOCK_ALONE_MS)
             if not isinstance(result, DatabaseError):
                 self._finish(result)
                 continue
@@ -211,8 +213,8 @@ class LogWriter:
                 self._finish([(left, result) for left in group[number:]])
                 return
             if isinstance(result, RowLockedError):
-                locked[one.server_id] = result
-            self._finish([(one, result)])
+                locked[waiting.server_id] = result
+            self._finish([(waiting, result)])
 
     def _is_unavailable(self, error: DatabaseError) -> bool:
         """True if each further attempt would wait for a shared database."""
@@ -230,33 +232,33 @@ class LogWriter:
 
     async def _commit(self, group: Sequence[_Waiting], lock_ms: int) -> list[_Result]:
         rows = [
-            (one.server_id, new.kind, new.received_ms, new.headers, new.body, new.attempt)
-            for one in group
-            for new in one.entries
+            (waiting.server_id, new.kind, new.received_ms, new.headers, new.body, new.attempt)
+            for waiting in group
+            for new in waiting.entries
         ]
         announced = self._driven_elsewhere(group)
         numbers = iter(await append_group(self._db, rows, announced, lock_ms=lock_ms))
         results: list[_Result] = []
-        for one in group:
+        for waiting in group:
             stored, total = [], 0
-            for new in one.entries:
+            for new in waiting.entries:
                 seq, total = next(numbers)
-                stored.append(stored_entry(one.server_id, seq, new))
-            results.append((one, (stored, total)))
+                stored.append(stored_entry(waiting.server_id, seq, new))
+            results.append((waiting, (stored, total)))
         return results
 
     def _driven_elsewhere(self, group: Sequence[_Waiting]) -> set[str]:
-        """Servers of a shared database that this process does not drive: another one may."""
-        return (
-            {one.server_id for one in group if self._live.get(one.server_id) is None} if self._db.is_shared else set()
-        )
+        """Return the servers that this process does not drive, if other processes share the database."""
+        if not self._db.is_shared:
+            return set()
+        return {waiting.server_id for waiting in group if self._live.get(waiting.server_id) is None}
 
     def _finish(self, results: Sequence[_Result]) -> None:
         """Answer the senders now or later, then pass the entries to their matches."""
-        for one, result in results:
-            self._answer(one, result)
-        for one, result in results:
-            self._note_posts(one, is_stored=not isinstance(result, DatabaseError))
+        for waiting, result in results:
+            self._answer(waiting, result)
+        for waiting, result in results:
+            self._note_posts(waiting, is_stored=not isinstance(result, DatabaseError))
             if not isinstance(result, DatabaseError):
                 for entry in result[0]:
                     live = self._live.publish(entry)
@@ -265,24 +267,27 @@ class LogWriter:
         if self._unread and self._reading is None:
             self._reading = asyncio.create_task(self._read(), name="log reader")
 
-    def _answer(self, one: _Waiting, result: tuple[list[RawEntry], int] | DatabaseError) -> None:
-        if one.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
-            live = self._live.get(one.server_id)
+    def _answer(self, waiting: _Waiting, result: tuple[list[RawEntry], int] | DatabaseError) -> None:
+        if waiting.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
+            live = self._live.get(waiting.server_id)
             if live is not None:
-                self._held.hold(live, functools.partial(one.done, result[1]), distance_s)  # without the entries
+                answer = functools.partial(waiting.done, result[1])  # keeps no entries in memory
+                self._held.hold(live, answer, distance_s)
                 return
         try:
-            one.done(result if isinstance(result, DatabaseError) else result[1])
-        except Exception:  # noqa: BLE001 - one sender must not stop the writer
-            _log.exception("sender of an entry could not be told", extra={"server_id": one.server_id})
+            waiting.done(result if isinstance(result, DatabaseError) else result[1])
+        except Exception:  # noqa: BLE001 - an error of one sender must not stop the writer
+            _log.exception("sender of an entry could not be answered", extra={"server_id": waiting.server_id})
 
-    def _note_posts(self, one: _Waiting, *, is_stored: bool) -> None:
-        live = self._live.get(one.server_id)
-        if live is not None and live.lacks_post is is_stored and any(_is_own_post(live, new) for new in one.entries):
+    def _note_posts(self, waiting: _Waiting, *, is_stored: bool) -> None:
+        live = self._live.get(waiting.server_id)
+        if live is None or live.lacks_post is not is_stored:
+            return
+        if any(_is_own_post(live, new) for new in waiting.entries):
             live.lacks_post = not is_stored
 
     async def _read(self) -> None:
-        """Fold what was stored, match by match: a runner is woken only if it has something to do."""
+        """Apply stored entries match by match. A runner is woken only if it has work."""
         try:
             while self._unread:
                 await self._turns.next_turn()
@@ -298,7 +303,7 @@ class LogWriter:
 
 
 def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:
-    """True for a log post of the server that plays the match; another one's are not awaited."""
+    """True for a log post of the server that plays the match. Posts of other servers are not awaited."""
     return new.kind == EntryKind.LOG and new.attempt in ("", live.fold.attempt)
 
 

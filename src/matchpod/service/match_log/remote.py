@@ -1,4 +1,4 @@
-"""Read model of matches that another replica drives, built from their stored snapshot and log.
+"""Build the state of matches that other replicas drive from their stored snapshots and logs, for readers.
 
 Folds are cached, so polling a match costs only its new entries.
 """
@@ -24,10 +24,10 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
-"""Maximum cached matches, about half a megabyte each; the least recently used one is dropped first."""
+"""Maximum number of cached matches, about half a megabyte each. The least recently used match is dropped first."""
 
 MAX_LOST: Final = 3
-"""How many entries of a match may fail while it is read: each costs another read of the log since its snapshot."""
+"""Maximum number of failing entries while a match is read. Each costs another read of the log since the snapshot."""
 
 
 class _Cached:
@@ -40,8 +40,8 @@ class _Cached:
         self.log_from_seq = log_from_seq
         self.state: LiveState | None = None
         self.is_broken = False
-        """True if the fold must not be used any longer: an error left it half changed, or its log is no longer the
-        one that was applied."""
+        """True if the fold must no longer be used, because an error left it half changed, or because its applied
+        entries are no longer in the database."""
 
 
 class RemoteMatches:
@@ -63,16 +63,18 @@ class RemoteMatches:
         return (await self._catch_up(row)).fold.progress()
 
     async def match(self, row: ServerRow) -> Match:
-        """The match itself. Use it before the next await: other callers advance it."""
+        """Return the match itself. Use it before the next await, because other callers advance it."""
         return (await self.reader(row)).match
 
     async def reader(self, row: ServerRow) -> MatchReader:
-        """The reader of the match, as `match`."""
+        """Return the reader of the match. As with `match`, use it before the next await."""
         return (await self._catch_up(row)).fold.reader
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
-        """Apply new entries. One that fails counts as lost, as it will once the process that drives the match has set
-        it aside; until then nothing is cached.
+        """Apply new entries.
+
+        An entry that fails counts as lost, as it will after the process that drives the match has set it aside. Until
+        then, the match is not cached.
         """
         lost: set[int] = set()
         while True:
@@ -83,7 +85,7 @@ class RemoteMatches:
                     raise
                 lost.add(exc.entry.seq)
                 continue
-            if not cached.is_broken:  # otherwise by another caller, or because of its log
+            if not cached.is_broken:  # another caller may have broken it, or the log was rewound: read again
                 return cached
 
     async def _read(self, row: ServerRow, lost: Set[int]) -> _Cached:
@@ -96,14 +98,14 @@ class RemoteMatches:
         return cached
 
     async def _apply_new(self, server_id: str, cached: _Cached, lost: Set[int]) -> None:
-        """Read from the last applied entry on, check that it has not changed, and apply those after it."""
+        """Check that the last applied entry is still stored, and apply the entries after it."""
 
         def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.
             if entry.seq == cached.seq + 1 and not cached.is_broken:
-                cached.is_broken = True  # until the entry is applied as a whole
+                cached.is_broken = True  # until the entry is applied completely
                 self._turns.apply(cached.fold, as_lost(entry) if entry.seq in lost else entry)
-                cached.fold.drain_timeline()  # its runner stores the items; they are not needed here
+                cached.fold.drain_timeline()  # the items are stored by the process that drives the match
                 cached.seq, cached.received_ms, cached.state = entry.seq, entry.received_ms, None
                 cached.is_broken = False
             return not cached.is_broken
@@ -124,12 +126,13 @@ class RemoteMatches:
                 return
 
     async def _is_same(self, server_id: str, seq: int, received_ms: int, stored: RawEntry | None) -> bool:
-        """False if the stored entry is not the one that was applied: the database has failed over to a standby that
-        lacked the last entries, so their numbers are used again.
+        """False if the stored entry is not the one that was applied.
+
+        Then the database has failed over to a standby without the last entries, and their numbers are used again.
         """
         if stored is not None:
             return stored.received_ms == received_ms
-        return await raw_log.newest_seq(self._db, server_id) >= seq  # deleted after its retention
+        return await raw_log.newest_seq(self._db, server_id) >= seq  # the entry was deleted after its retention time
 
     async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)

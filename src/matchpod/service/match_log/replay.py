@@ -18,7 +18,7 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 PAGE_ENTRIES: Final = 100
-"""Maximum entries per database read; other work runs between two pages."""
+"""Maximum number of entries per database read. Other tasks run between two reads."""
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 async def open_match(
     db: Database, row: ServerRow, speed: float, *, turns: FoldTurns, lost: Set[int] = frozenset()
 ) -> tuple[Fold, int]:
-    """A match that has not ended, and the sequence number of its last applied entry."""
+    """Return a match that has not ended, and the sequence number of its last applied entry."""
     found, seq = await load_snapshot(db, row)
     if found is not None or seq == row.log_from_seq:
         return found or Fold.begin(row, speed), seq
@@ -34,9 +34,10 @@ async def open_match(
 
 
 async def load_snapshot(db: Database, row: ServerRow) -> tuple[Fold | None, int]:
-    """The stored snapshot of a match and its number; None if this version cannot read it, or if there is none.
+    """Return the stored snapshot of a match and its number; None if there is no snapshot that this version can read.
 
-    One that is ahead of the log counts as none: the database has failed over to a standby without the newest entries.
+    A snapshot that is ahead of the log is ignored. Then the database has failed over to a standby without the newest
+    entries.
     """
     snapshot = await snapshots.load(db, row.id)
     if snapshot is None or not row.log_from_seq <= snapshot.seq <= await raw_log.newest_seq(db, row.id):
@@ -69,7 +70,7 @@ async def replay(
 
 
 def as_lost(entry: RawEntry) -> RawEntry:
-    """The entry as it would be stored if it had been set aside."""
+    """Return the entry as if it had been set aside."""
     return msgspec.structs.replace(entry, kind=EntryKind.SET_ASIDE)
 
 
@@ -96,5 +97,5 @@ async def apply_after(
 
 
 async def page_after(db: Database, server_id: str, seq: int) -> list[RawEntry]:
-    """The next entries after a sequence number: one database read."""
+    """Return the next entries after a sequence number, with one database read."""
     return await raw_log.read_after(db, server_id, seq, limit=PAGE_ENTRIES)

@@ -1,10 +1,11 @@
-"""Find the entries of a match that cannot be applied, or kill the process that applies them, and set them aside.
+"""Find entries that cannot be applied, or that kill the process that applies them, and set them aside.
 
-Applying is pure: an entry that raises an error is set aside at once. After a death, a file tells which entry was being
-applied, or at least, a shared database tells which matches were being resumed. The next process tries the entries of
-such a suspect one by one, while it resumes no other match, and records each before. A record counts once its process
-is no longer alive: an error of the database is not a death. An entry that was tried to its end is cleared, one during
-which MAX_DEATHS processes died is set aside, except what the service wrote (docs/adr/0015-a-bug-costs-an-entry.md).
+Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a file says which
+entry it was applying; without that file, a shared database says which matches it was resuming. These matches are
+suspects. The next process tries the entries of a suspect one by one, and resumes no other match meanwhile. It records
+each entry before it tries it. A record counts as a death only if its process is no longer alive, because a database
+error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS processes died is set
+aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from matchpod.storage.servers import ServerRow
 from matchpod.storage.unfinished import ALONE, RESUMING
 
 MAX_DEATHS: Final = 3
-"""How many processes may die during an entry. One can be killed by chance during the same entry, but hardly three in a
-row: an entry takes a millisecond."""
+"""Number of deaths during an entry after which it is set aside. An entry takes a millisecond, so it is unlikely that
+three processes in a row are killed by chance during the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""After this many deaths a match ends that would kill processes for ever."""
+"""Number of deaths after which a match is ended. Otherwise it would kill processes forever."""
 
 MAX_RESUMING: Final = 4
-"""How many matches are resumed at a time with a shared database: if the process dies, these are suspects."""
+"""Maximum number of matches that are resumed at a time in a shared database. If the process dies, they are suspects."""
 
 RECORD_TRIES: Final = 5
-"""How often a record is written if the database does not answer."""
+"""Maximum number of attempts to write a record if the database does not answer."""
 
 _log = logging.getLogger(__name__)
 
 
 class DeadlyMatchError(Exception):
-    """A match has killed too many processes, and none of its entries can be set aside for that."""
+    """A match has killed too many processes, and setting entries aside cannot prevent that."""
 
 
 class Suspects:
-    """Resumes matches such that those which kill the process are found."""
+    """Resumes matches in a way that reveals which of them kill the process."""
 
     def __init__(
         self,
@@ -63,7 +64,8 @@ class Suspects:
         self._db = db
         self._turns = turns
         self._unmarked = FoldTurns()
-        """What is recorded in the database is not recorded in the file too: a death would count twice."""
+        """Applies entries that are recorded in the database. They are not recorded in the file too, because then a
+        death would count twice."""
         self._owner = owner
         self._slow_s = slow_s
         self._on_set_aside = on_set_aside
@@ -73,16 +75,16 @@ class Suspects:
         self._has_none = asyncio.Event()
         self._has_none.set()
         self.resuming_count = 0
-        """How many matches are being resumed, or wait for that."""
+        """The number of matches that are being resumed, or wait to be resumed."""
         turns.on_slow = self.count
 
     async def count(self, server_id: str, seq: int) -> None:
-        """Count that an entry took seconds, like a death."""
+        """Count an entry that took too long like a death."""
         begun = await unfinished.count(self._db, server_id, seq)
         _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
 
     async def record_death(self, server_id: str, seq: int, process: str) -> None:
-        """Record that a process died during an entry. Recorded again, it is the same death."""
+        """Record that a process died during an entry. Recording the same death again changes nothing."""
         await unfinished.record_death(self._db, server_id, seq, process)
         _log.warning("process died while applying an entry", extra={"server_id": server_id, "seq": seq})
 
@@ -94,14 +96,14 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """Resume a match within this, from its snapshot or `from_start`; what cannot be applied is set aside before.
+        """Resume a match in this context, from its snapshot or `from_start`. Failing entries are set aside before.
 
-        DeadlyMatchError if it has killed too many processes.
+        DeadlyMatchError if the match has killed too many processes.
         """
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
             deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
-            # The file of a process that uses its database alone says more than a record that it resumes matches.
+            # Without a shared database, the file is enough: it names the entry, a record would only name the match.
             is_recorded = self._db.is_shared or bool(deaths)
             async with (
                 self._resuming_alone() if deaths else self._resuming_beside_others(),
@@ -143,8 +145,10 @@ class Suspects:
 
     @asynccontextmanager
     async def _recorded(self, server_id: str) -> AsyncIterator[None]:
-        """Delete all records of a match that was resumed within this, otherwise only those of this process: it stops,
-        has lost the match or could not use the database, none of which is a death.
+        """Delete all records of a match that was resumed in this context.
+
+        After an error, delete only the records of this process. It stops, has lost the match or could not use the
+        database, and none of this is a death.
         """
         try:
             yield
@@ -154,7 +158,7 @@ class Suspects:
         await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
-        """Record what is tried next. A lost answer costs only another try: a trial has a hundred of these writes."""
+        """Record which entry is tried next. Retry, because a lost answer must not end a trial of a hundred writes."""
         for tries_left in reversed(range(RECORD_TRIES)):
             try:
                 await unfinished.begin(self._db, server_id, number, self._owner)
@@ -165,14 +169,14 @@ class Suspects:
                 return
 
     async def _write(self, statements: Sequence[Statement]) -> None:
-        with suppress(DatabaseError):  # then the next process is more careful than it need be
+        with suppress(DatabaseError):  # then the next process treats the match as a suspect without need
             await self._db.write(statements)
 
     # --- trials -----------------------------------------------------------------------------------------------------
 
     async def _try_entries(self, row: ServerRow, speed: float, deaths: Mapping[int, int], *, from_start: bool) -> None:
-        """Apply all entries to a copy of the match, again from the beginning after one was set aside."""
-        _log.warning("entries are tried before the match goes on", extra={"server_id": row.id, "deaths": dict(deaths)})
+        """Apply all entries to a copy of the match. Start again from the beginning after an entry was set aside."""
+        _log.warning("trying entries before resuming match", extra={"server_id": row.id, "deaths": dict(deaths)})
         if deaths.get(ALONE, 0) >= MAX_MATCH_DEATHS:
             raise DeadlyMatchError(row.id)
         while True:
@@ -202,7 +206,7 @@ class Suspects:
             seq = page[-1].seq
 
     async def _try(self, fold: Fold, entry: RawEntry, deaths: int) -> None:
-        """Apply an entry of a suspect; EntryFailedError if it cannot be, or took seconds."""
+        """Apply an entry of a suspect; EntryFailedError if it cannot be applied, or if that took too long."""
         if entry.kind == EntryKind.SET_ASIDE:
             _apply(self._unmarked, fold, entry)
             return

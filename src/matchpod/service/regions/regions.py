@@ -66,8 +66,8 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_active: Annotated[
         bool,
         Meta(
-            description="Whether new matches get servers there. False if an operator has switched the region off (new"
-            " matches are rejected), and while its servers cannot be used (new matches wait as `pending`)."
+            description="Whether new matches get servers there. It is false if an operator has switched the region off"
+            " (new matches are rejected), and while its servers cannot be used (new matches wait as `pending`)."
         ),
     ]
     ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]

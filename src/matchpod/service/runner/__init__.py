@@ -1,1 +1,1 @@
-"""Drive one match from its creation to the release of its server: one step per phase, each safe to repeat."""
+"""Drive matches from their creation to the release of their servers, with one idempotent step per phase."""

@@ -1,7 +1,7 @@
-"""Configure a server for its match over RCON, and prove that the configuration took effect.
+"""Configure a server for its match over RCON, and verify that the configuration took effect.
 
-The proof: the console answers, the map is right, our settings are read back, and a log post with the token of the
-match is stored.
+It took effect if the console answers, the map is correct, the settings are read back with the right values, and a log
+post with the token of the match is stored.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ from matchpod.storage import raw_log, servers
 
 FIRST_POLL_S: Final = 0.01
 POLL_S: Final = 0.2
-"""Longest pause between two polls of a server until it is ready; the first pauses are shorter."""
+"""Maximum pause between two polls of a server until it is ready. The first pauses are shorter."""
 
 PLUGIN_S: Final = 20.0
-"""Time limit for the plugin to answer, and again to load its match: it fetches the match from us and may load a map."""
+"""Timeout of the plugin's answer, and then of loading its match. The plugin fetches the match from the service, and may
+load a map."""
 
 _ASK_LOAD: Final = (console_commands.STATUS_JSON, console_commands.STATUS)
 
 MAX_SHOWN_CHARS: Final = 100
-"""Most characters of a variable's value in an error: ours have fewer, and a server may answer anything."""
+"""Maximum number of characters of a console variable's value in an error. Our values are shorter, but a server may
+answer anything."""
 
 
 class ConfigurationError(Exception):
-    """The server did not accept its configuration; the message, for operators, says what is wrong."""
+    """The server did not accept its configuration. The message is for operators and says what is wrong."""
 
     def __init__(self, message: str, failure: Failure) -> None:
         super().__init__(message)
@@ -55,8 +57,8 @@ class ConfigurationError(Exception):
 def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
     """True if `name` is the map with this number in the match.
 
-    The server names a workshop map in a way we cannot predict, so any name is accepted for one. Whether it was loaded
-    is checked elsewhere: for the first map in `_wait_for_load`, for later maps by the log.
+    The name that a server reports for a workshop map cannot be predicted, so any name is accepted. Whether a workshop
+    map was loaded is checked elsewhere: for the first map in `_wait_for_load`, for later maps by the log.
     """
     wanted = settings.maps[number - 1]
     return bool(name) and (name == wanted or wanted.startswith("workshop/"))
@@ -72,9 +74,12 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     tokens = deps.tokens_of(lease.row)
     url = deps.urls_of(lease.row).logs(tokens.log)
     if await _is_configured(lease, deps, line):
-        await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
+        await _finish(lease, deps, line)  # an earlier attempt was interrupted, and the match may have begun since
         return
-    was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
+    was_loaded = False
+    if match_commands.uses_plugin_match(settings):
+        # An earlier attempt may have ended before the plugin got its match. Then players may have played without it.
+        was_loaded = await _end_plugin_match(line) or await _has_entry(lease, deps, EntryKind.CONFIGURED)
     if uploads := demo_commands(lease, deps, settings):
         await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
@@ -82,15 +87,12 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
         raise SlotInUseError("another match began to use the server while its map was loaded")
     if was_loaded or url not in listeners:
-        # Entries up to here are from a server that was replaced, or from an earlier attempt.
-        log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
-        await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
-        await _mark(lease, deps, EntryKind.CONFIGURING)
+        await _begin_log(lease, deps)
         if url not in listeners:
             await add_log_address(line, url)
         await _remove_others(line, listeners, url)
     if match_commands.uses_plugin_match(settings):
-        # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
+        # Mark before the plugin gets its match. The match has the settings, and starts when all players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
@@ -99,12 +101,12 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     await _prove(line, settings)
     await _finish(lease, deps, line)
     if not match_commands.uses_plugin_match(settings):
-        await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
+        await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play after the restart counts
     await line.run_all(match_commands.restart_commands(settings))
 
 
 def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str, ...]:
-    """The commands for a server that records and uploads demos; none if it does not."""
+    """Return the commands that make a server upload its demos; none if the match is not recorded."""
     url = deps.urls_of(lease.row).demos
     if url is None or not settings.record_demo:
         return ()
@@ -112,8 +114,15 @@ def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str
     return console_commands.demo_upload_commands(url, header_name=TOKEN_HEADER, header_value=token)
 
 
+async def _begin_log(lease: Lease, deps: Deps) -> None:
+    """Ignore the entries so far: they are from a server that was replaced, or from an earlier attempt."""
+    log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
+    await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
+    await _mark(lease, deps, EntryKind.CONFIGURING)
+
+
 def _pauses() -> Iterator[float]:
-    """Yield the pauses between polls, without end."""
+    """Yield the pauses between polls, forever."""
     pause_s = FIRST_POLL_S
     while True:
         yield pause_s
@@ -121,16 +130,16 @@ def _pauses() -> Iterator[float]:
 
 
 async def _mark(lease: Lease, deps: Deps, kind: EntryKind) -> None:
-    """Append the start or end of the configuration to the log; LeaseLostError if the match is no longer ours."""
+    """Append a marker of the configuration to the log; LeaseLostError if the lease is lost."""
     row = lease.row
     entry = entries.mark(row.id, kind, deps.clock.now_ms())
     await lease.write([servers.check_fence(row.id, row.fence), *entry])
 
 
 async def _clear_other_match(line: ConsoleLine) -> None:
-    """Remove what an earlier match, or a failed attempt of this one, may have left on the server."""
+    """Clean up the server after an earlier match, or after a failed attempt of this match."""
     await wait_for_answer(line)
-    # Without the plugin the first command is unknown, which does no harm.
+    # Without the plugin, the first command is unknown, and changes nothing.
     for command in (console_commands.end_match_command(), console_commands.REMOVE_LOG_LISTENERS):
         with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
             await line.run(command)
@@ -138,7 +147,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 
 async def _end_plugin_match(line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin and that may have been played since; False if none."""
+    """End a match that an earlier attempt loaded into the plugin; False if there is none."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         return False
@@ -178,19 +187,19 @@ def _parse_cvars(names: Sequence[str], texts: Sequence[str]) -> list[answers.Cva
 
 
 async def current_map(line: ConsoleLine) -> str | None:
-    """The map of the server; None if its answer does not contain one."""
+    """Return the map of the server; None if its answer contains no map."""
     status = await line.ask(console_commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
 
 
 async def tv_port(line: ConsoleLine) -> int | None:
-    """The port of GOTV; None if unknown."""
+    """Return the port of GOTV; None if it is unknown."""
     (found,) = await _cvars(line, (match_commands.TV_PORT,))
     return int(found.value) if found is not None and found.value.isascii() and found.value.isdecimal() else None
 
 
 async def redirect_log(line: ConsoleLine, url: str) -> None:
-    """Register our log address, and remove log addresses of this match that point to other processes."""
+    """Register the log address of this process, and remove this match's log addresses of other processes."""
     listeners = await _log_listeners(line)
     if url not in listeners:
         await add_log_address(line, url)
@@ -198,8 +207,8 @@ async def redirect_log(line: ConsoleLine, url: str) -> None:
 
 
 async def add_log_address(line: ConsoleLine, url: str) -> None:
-    """Switch the log on and register our log address; ConfigurationError if the server rejects it."""
-    # The server may have been restarted. Its next post says so, but only if its log is on.
+    """Switch the log on and register the log address; ConfigurationError if the server rejects it."""
+    # The server may have been restarted. Its next post shows that, but only if its log is on.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
     )
@@ -215,12 +224,12 @@ async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) 
 
 
 async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_number: int = 1) -> None:
-    """Set everything that the load of this map resets."""
+    """Apply all settings that loading this map resets."""
     await line.run_all(match_commands.match_commands(settings, map_number=map_number))
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
-    """One text for each cvar whose value on the server differs from our settings."""
+    """Return one text for each cvar whose value on the server differs from the settings."""
     expected = match_commands.expected_cvars(settings)
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
@@ -234,7 +243,7 @@ class _Load(msgspec.Struct, frozen=True):
 
     map: str | None
     spawn_count: int | None
-    """None if the server does not say."""
+    """The server's spawn count, which changes with each map load; None if the server does not report it."""
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> _Load:
@@ -244,7 +253,7 @@ class _Load(msgspec.Struct, frozen=True):
         return cls(found.map if found else None, answers.parse_spawn_count(status))
 
     def differs(self, before: _Load) -> bool:
-        """True if this is certainly another load; the same map may have been loaded again."""
+        """True if this is certainly another load than `before`, possibly of the same map."""
         counts = (before.spawn_count, self.spawn_count)
         is_other_map = before.map is not None and self.map != before.map
         return is_other_map or (None not in counts and counts[0] != counts[1])
@@ -259,18 +268,18 @@ async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool
     had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 2 : -2]))
     previous = _Load.of(found[-2:])
     if is_fresh and had_mode == has_mode and is_map(settings, 1, previous.map):
-        return  # the server was started with this map and mode, and with GOTV if that is needed
+        return  # the server was started with this map and mode, and with GOTV if it is needed
     with suppress(ConsoleLostError):
         await line.run(load)
     await _wait_for_load(line, settings, previous, begins_s=begins_s)
 
 
 async def _wait_for_load(line: ConsoleLine, settings: GameSettings, previous: _Load, *, begins_s: float) -> None:
-    """Wait until the first map was loaded after `previous`, across lost connections. The caller sets the timeout.
+    """Wait until the first map is loaded after `previous`, across lost connections. The caller sets the timeout.
 
-    The console answers as soon as a load is over; in real logs, the first post follows more than a second later. A
-    server that downloads a workshop map stays on the old one for longer than `begins_s`. There a lost connection shows
-    that the load has begun, if neither the map nor the count has changed.
+    The console answers as soon as the load is over; in real logs, the first post follows more than a second later. A
+    server that downloads a workshop map stays on the old map for longer than `begins_s`. So for workshop maps, if
+    neither the map nor the spawn count has changed, only a lost connection shows that the load has begun.
     """
     loop, is_workshop, was_lost = asyncio.get_running_loop(), settings.maps[0].startswith("workshop/"), False
     begun_s = loop.time() + begins_s
@@ -296,7 +305,7 @@ async def _wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) 
 
 
 async def wait_for_answer(line: ConsoleLine) -> None:
-    """Wait until the server reports a map, across lost connections. The caller sets the timeout."""
+    """Wait until the console reports a map, across lost connections. The caller sets the timeout."""
     for pause_s in _pauses():
         with suppress(ConsoleLostError):
             if await current_map(line):
@@ -341,12 +350,13 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
 
 
 async def was_played(lease: Lease, deps: Deps) -> bool:
-    """True if the match is already over: an earlier attempt loaded it into the plugin and was interrupted for long.
+    """True if the match is already over. It may have been played after an earlier attempt loaded it into the plugin and
+    was then interrupted.
 
-    This may wait for minutes, while entries of another match are tried.
+    This may take minutes, because it waits while entries of another match are tried.
     """
     row = lease.row
-    if not await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq):
+    if not await _may_have_begun(lease, deps):
         return False
     region = deps.regions.get(row.region)
     speed = region.speed if region else 1.0
@@ -355,13 +365,34 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
     return fold.is_over
 
 
+async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
+    """True if the server has certainly got the match, so that a game on it may be the game of this match.
+
+    The plugin gets the match after the CONFIGURED entry. It certainly has the match if it has sent a report, because
+    the address for reports comes with the match. Before that, players play by the rules of the server.
+    """
+    if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
+        return False
+    return (
+        not match_commands.uses_plugin_match(settings_of(lease.row))
+        or await _has_entry(lease, deps, EntryKind.PREPARED)
+        or await _has_entry(lease, deps, EntryKind.REPORT)
+    )
+
+
+async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
+    """True if the current attempt has an entry of this kind, written by the service or sent by its server."""
+    row = lease.row
+    return await raw_log.has_kind(deps.db, row.id, kind, after_seq=row.log_from_seq, attempt=row.attempt)
+
+
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the plugin has our match, and the server has our log address and got all our settings."""
+    """True if the plugin has loaded the match, and the server has the log address and all settings."""
     row, settings = lease.row, deps.settings_of(lease.row)
-    is_prepared = await raw_log.has_kind(deps.db, row.id, EntryKind.PREPARED, after_seq=row.log_from_seq)
+    is_prepared = await _has_entry(lease, deps, EntryKind.PREPARED)
     return (
         match_commands.uses_plugin_match(settings)
-        and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
+        and await _has_entry(lease, deps, EntryKind.CONFIGURED)
         and await _is_registered(line, deps.urls_of(row).logs(deps.tokens_of(row).log))
         and await _has_plugin_match(line, row.plugin_match_id)
         and (is_prepared or not await wrong_settings(line, settings))
@@ -369,14 +400,12 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
 
 
 async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
-    """Wait until the log arrives, and tell the server where to report shots."""
+    """Wait for the first log post, and set the address to which the server reports shots."""
     row = lease.row
     try:
         async with asyncio.timeout(deps.intervals.first_log_s):
             for pause_s in _pauses():
-                if await raw_log.has_kind(
-                    deps.db, row.id, EntryKind.LOG, after_seq=row.log_from_seq, attempt=row.attempt
-                ):
+                if await _has_entry(lease, deps, EntryKind.LOG):
                     break
                 await asyncio.sleep(pause_s)
     except TimeoutError as exc:

@@ -1,6 +1,6 @@
-"""The RCON connection to a leased server: opened on first use, and reopened after it was lost.
+"""Manage the RCON connection to a leased server. It is opened on first use, and reopened after it was lost.
 
-It is not reopened after the server sent what it may not: opening it again would only cost more.
+It is not reopened after a console fault: the server sent invalid or too much data, and would probably do so again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 ANSWER_S = 5.0
-"""Time limit for an answer. A server answers within a tick, unless it is busy, loading, hung or gone."""
+"""Timeout of an answer. A server answers within a tick, unless it is busy, loading, hung or gone."""
 
 
 _T = TypeVar("_T")
@@ -36,12 +36,12 @@ class ConsoleLine:
         self._fault: ConsoleFaultError | None = None
 
     async def run(self, command: str, *, timeout_s: float = ANSWER_S) -> str:
-        """Run a command; ConsoleError if no answer came, LeaseLostError if the match is no longer ours."""
+        """Run a command; ConsoleError if there is no answer, LeaseLostError if the lease is lost."""
         (answer,) = await self.run_all((command,), timeout_s=timeout_s)
         return answer
 
     async def ask(self, command: str, parse: Callable[[str], _T], *, timeout_s: float = ANSWER_S) -> _T:
-        """Run a command and parse its answer, in the turns of the folds: a hostile answer may take milliseconds."""
+        """Run a command and parse its answer in a turn of the folds, because parsing may take milliseconds."""
         return await self.ask_all((command,), lambda answers: parse(answers[0]), timeout_s=timeout_s)
 
     async def ask_all(
@@ -52,7 +52,7 @@ class ConsoleLine:
         return await self._turns.call(lambda: parse(answers))
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = ANSWER_S) -> list[str]:
-        """Run commands in order without waiting for each answer; errors as of `run`."""
+        """Run commands in order without waiting for each answer. Raises the same errors as `run`."""
         try:
             return await self._run_all(commands, timeout_s)
         except ConsoleFaultError as exc:

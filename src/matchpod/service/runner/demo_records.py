@@ -1,8 +1,8 @@
-"""Store which demos a match records, and say how long its server is kept for their uploads.
+"""Store which demos a match records, and decide how long its server is kept for their uploads.
 
-While a match is driven, `DemoRecords` stores a row per map that goes live and, once it has ended, by when its upload
-has begun. After the match, its server is due for release again and again, and whichever process has it then goes on
-waiting: nothing is kept in memory, and a wait ends by the times in the rows.
+While a match is driven, `DemoRecords` stores a row for each map that goes live. When the map has ended, the row also
+gets the time by which its upload must have begun. After the match, the release of its server is due repeatedly until
+the uploads have ended. The wait depends only on the rows, so another process can continue it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from matchpod.storage import demos
 from matchpod.storage.servers import ServerRow
 
 LINGER_MS: Final = 5_000
-"""How long a server is kept after an upload: it may have several, one after the other."""
+"""How long a server is kept after an upload, because it may upload several demos, one after the other."""
 
 POLL_MS: Final = 5_000
-"""How often a server that is kept is checked, at the speed of a real game."""
+"""Time between two checks of a kept server, at the speed of a real game."""
 
 MIN_POLL_MS: Final = 500
 
 
 class DemoRecords:
-    """What is stored of the demos of a match that this process drives."""
+    """Tracks which demos of a match are recorded in the database, for the process that drives the match."""
 
     def __init__(self, row: ServerRow, match: Match, *, speed: float) -> None:
         self._row = row
@@ -45,19 +45,20 @@ class DemoRecords:
         self._speed = _speed_of(match.settings, speed)
         self._is_recorded = match.settings.record_demo
         self._stored: set[tuple[int, bool]] = set()
-        """The maps that were stored, by number and whether they had ended."""
+        """The map states that were stored: the number of a map, and whether the map had ended."""
 
     def has_new(self) -> bool:
-        """True if a map has begun or ended since."""
+        """True if a map has begun or ended since the last call of `note`."""
         if not self._is_recorded:
             return False
         played = self._match.current_map
         return played.started_at_ms is not None and _key(played) not in self._stored
 
     def statements(self, now_ms: int, outcome: Outcome | None = None) -> list[Statement]:
-        """The statements for what is new; each may be repeated. Call `note` once they are stored.
+        """Return the statements that store new map states. They are idempotent. Call `note` after they were executed.
 
-        With an outcome, a map that a forfeit has cut is not awaited: the plugin uploads at the end of a map only.
+        If the outcome is a forfeit, no upload of the current map is awaited, because the plugin uploads a demo only at
+        the end of a map.
         """
         due_ms = upload_due_ms(self._match.settings, now_ms, speed=self._speed)
         cut = self._match.current_map if outcome is not None and outcome.forfeited_to is not None else None
@@ -72,7 +73,7 @@ class DemoRecords:
         return found
 
     def note(self) -> None:
-        """Record that all is stored."""
+        """Record that all map states are stored."""
         self._stored.update(map(_key, self._begun()))
 
     def _begun(self) -> list[PlayedMap]:
@@ -80,9 +81,9 @@ class DemoRecords:
 
 
 def _speed_of(settings: GameSettings, region_speed: float) -> float:
-    """Return how fast a game is: that of a simulated server may be slower than its region."""
+    """Return the speed of a game. The game of a simulated server may be slower than its region."""
     given = [cvar.value for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
-    with suppress(ValueError):  # the simulator rejects what is not a number, or not above 0
+    with suppress(ValueError):  # the simulator rejects values that are not numbers above 0
         speed = float(given[-1]) if given else region_speed
         return min(region_speed, speed) if speed > 0 else region_speed
     return region_speed
@@ -93,20 +94,20 @@ def _key(played: PlayedMap) -> tuple[int, bool]:
 
 
 def is_kept(row: ServerRow) -> bool:
-    """True if the server of a match that has ended may be kept for demos: not if it failed, or was canceled by hand."""
+    """True if the server of an ended match may be kept for demos, unless the match failed or was canceled by hand."""
     is_over = row.reason not in BY_HAND and row.reason not in FAILURE_REASONS
     return is_over and row.running_at_ms is not None and settings_of(row).record_demo
 
 
 async def kept_until_ms(row: ServerRow, deps: Deps, region: Region) -> int | None:
-    """Return until when the server of a match that has ended is kept at most; None if it is released now."""
+    """Return until when the server of an ended match is kept at most; None if it is to be released now."""
     if not is_kept(row) or await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
         return None
     now_ms, known = deps.clock.now_ms(), await demos.of_server(deps.db, row.id)
     last_ms = max((demo.ended_at_ms for demo in known if demo.ended_at_ms and demo.file_name), default=0) + LINGER_MS
     until_ms = max(waits_until_ms(known, now_ms) or 0, last_ms)
     longest_ms = max(upload_due_ms(settings_of(row), now_ms, speed=1), now_ms + UPLOAD_LIMIT_MS + STALE_MS)
-    return until_ms if now_ms < until_ms <= longest_ms else None  # later only if a clock was set back
+    return until_ms if now_ms < until_ms <= longest_ms else None  # later than `longest_ms` only if a clock was set back
 
 
 def poll_ms(region: Region) -> int:
@@ -114,7 +115,7 @@ def poll_ms(region: Region) -> int:
 
 
 def give_up(row: ServerRow, now_ms: int) -> list[Statement]:
-    """The statements for the demos of a server that is released before it uploaded them."""
+    """Return the statements that mark demos as missing if the server is released before it has uploaded them."""
     if not settings_of(row).record_demo:
         return []
     if row.reason is None:

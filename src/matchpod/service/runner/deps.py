@@ -1,4 +1,4 @@
-"""The dependencies of the runner's steps: the outside world and the shared parts of the service."""
+"""The dependencies of the runner's steps: ports and shared parts of the service."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     pending_ms: int
     """How long a match may wait for a free slot before it fails."""
     max_matches: int | None = None
-    """How many matches this process may drive; None if there is no limit."""
+    """Maximum number of matches that this process drives; None if there is no limit."""
     intervals: Intervals = Intervals()
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     used_slots: UsedSlots = msgspec.field(default_factory=UsedSlots)
     kept: set[str] = msgspec.field(default_factory=set)
-    """Servers that are kept for demos, and whose players this process has kicked."""
+    """Servers that are kept for demos, and whose players were already kicked by this process."""
     packing: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
-    """Held while the log of an ended match is packed: that takes 13 MB, and many matches may end at once."""
+    """Held while the log of an ended match is compressed. Compression takes 13 MB, and many matches may end at once."""
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""
     spans: MatchSpans = NO_SPANS
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
-    """Called after a match ended: a callback may be due."""
+    """Called after a match ended, because a callback may be due."""
 
     def settings_of(self, row: ServerRow) -> GameSettings:
-        """The game settings of a server, including its password."""
+        """Return the game settings of a server, including its password."""
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
 
     def urls_of(self, row: ServerRow) -> IngestUrls:
-        """The URLs at which a server and its plugins post and fetch."""
+        """Return the URLs that a server and its plugins call."""
         return self.ingest.of(row.region)
 
     def tokens_of(self, row: ServerRow) -> IngestTokens:

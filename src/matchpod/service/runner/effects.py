@@ -1,6 +1,6 @@
-"""Execute the effects of a match as console commands, one after the other, in a task of its own.
+"""Execute the effects of a match as console commands, one after the other, in a separate task.
 
-A command is attempted up to TRIES times. An effect that is no longer wanted when its turn comes is dropped.
+A command is attempted up to TRIES times. A queued effect that is no longer needed is dropped.
 """
 
 from __future__ import annotations
@@ -44,28 +44,29 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 MAX_QUEUED: Final = 256
-"""Maximum queued commands: enough to kick every listed player and many strangers, and to load a map."""
+"""Maximum number of queued commands. It is enough to kick all listed players and many strangers, and to load a map."""
 
 TRIES: Final = 5
-"""Attempts to execute a command."""
+"""Maximum number of attempts to execute a command."""
 
 MAP_LOAD_S: Final = 120.0
-"""Time limit of a map load at the speed of a real server: a large workshop map on a slow disk."""
+"""Timeout of a map load at the speed of a real server, for a large workshop map on a slow disk."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""Shortest time limit of a map load, at any speed."""
+"""Minimum timeout of a map load, at any speed."""
 
 WRONG_MAPS: Final = 3
-"""How many times we try to leave a wrong map before the match fails."""
+"""How many times a wrong map is changed before the match fails."""
 
 START_S: Final = 600.0
-"""Time limit for play to start after it was requested, at the speed of a real server: ten requests of the rules."""
+"""Timeout for play to start after it was requested, at the speed of a real server. The rules request it about ten times
+within this time."""
 
 MIN_START_S: Final = 60.0
-"""Shortest time limit for play to start, at any speed."""
+"""Minimum timeout for play to start, at any speed."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""The plugin changes the map itself; if it has not done so by this many requests of the rules, we do."""
+"""Number of requests of the rules after which the service changes the map. Before, the plugin should change it."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 
@@ -73,18 +74,18 @@ _log = logging.getLogger(__name__)
 
 
 class MapLoaded(msgspec.Struct, frozen=True):
-    """A map load has reset our settings: apply them again when it is done."""
+    """A map load has reset the settings. Apply them again after the load."""
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Another process drove the match: make the server send its log to this one."""
+    """Another process drove the match. Make the server send its log to this process."""
 
 
 Command = Effect | MapLoaded | Resume
 
 
 def map_load_s(speed: float) -> float:
-    """How long a map load may take in a region with this speed."""
+    """Return how long a map load may take in a region with this speed."""
     return max(MIN_MAP_LOAD_S, MAP_LOAD_S / speed)
 
 
@@ -114,7 +115,7 @@ class EffectExecutor:
         self._region = region
         self._commands: list[Command] = []
         self._enqueued: asyncio.Future[None] | None = None
-        """Done when a command was queued, while `run` waits for one."""
+        """Done when a command is queued; used while `run` waits for a command."""
         self._append = append
         self._timers: dict[Command, asyncio.TimerHandle] = {}
         self._loads_asked = 0
@@ -122,13 +123,13 @@ class EffectExecutor:
         self._clock = deps.clock
         self._intervals = deps.intervals
         self._start: tuple[int | None, ...] = ()
-        """Identifies the start that was requested last: its map, and since when the match waits for it."""
+        """Identifies the last requested start: its map, and since when the match waits for it."""
         self._start_asked_ms = 0
 
     def enqueue(self, command: Command) -> None:
         """Queue a command; drop it if the queue is full."""
         if len(self._commands) >= MAX_QUEUED:
-            # The rules repeat an effect until it has happened.
+            # The rules repeat each effect until it has taken place.
             _log.warning("command queue full, command dropped", extra=self._about(command))
             return
         self._commands.append(command)
@@ -136,7 +137,7 @@ class EffectExecutor:
             self._enqueued.set_result(None)
 
     async def _next_command(self) -> Command:
-        # Not an asyncio.Queue, which takes 3 KB per match for a few commands.
+        # An asyncio.Queue would take 3 KB per match for a few commands.
         while not self._commands:
             self._enqueued = asyncio.get_running_loop().create_future()
             await self._enqueued
@@ -144,18 +145,18 @@ class EffectExecutor:
 
     @property
     def _settings(self) -> GameSettings:
-        """The settings with the server's password, which few commands need: not kept, as they take 2 KB."""
+        """The settings with the server's password. They are decrypted when needed, because they take 2 KB per match."""
         return self._deps.settings_of(self._lease.row)
 
     def resume(self, *, put_off_s: float) -> None:
-        """Queue what another process may not have finished; repeating settings can be put off."""
+        """Queue commands that another process may not have executed. Applying the settings again can be postponed."""
         if put_off_s > 0:
             self._enqueue_later(put_off_s, Resume())
         else:
             self.enqueue(Resume())
         if self._match.phase is MatchPhase.STARTING and match_commands.uses_plugin_match(self._settings):
-            # MatchZy 0.8.15 ignores it in a match that has started. Without the plugin it would restart the game, so
-            # there the rules request the start once the log has caught up.
+            # MatchZy 0.8.15 ignores this command in a match that has started. Without the plugin, the command would
+            # restart the game, so the rules request the start after the log has caught up.
             self.enqueue(StartPlay(self._match.map_number))
         for action_id in self._match.open_actions:
             self.enqueue(SendAction(action_id))
@@ -164,7 +165,7 @@ class EffectExecutor:
         presence = self._match.presence
         for player_id in dict.fromkeys((*presence.turned_away, *presence.connected, *presence.guests)):
             if presence.is_unlisted(player_id):
-                # Their user id may belong to another player by now.
+                # The user id that the log had may belong to another player by now.
                 self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
 
     async def run(self) -> None:
@@ -189,12 +190,13 @@ class EffectExecutor:
                     return
                 except (ConsoleError, configure.ConfigurationError, TimeoutError) as exc:
                     self._metrics.console_failures.inc(self._region.code)
-                    # One failure is normal: a map load closes console connections.
+                    # A single failure is normal, because a map load closes console connections.
                     level = logging.WARNING if attempt + 1 == TRIES else logging.DEBUG
                     _log.log(level, "console command failed", extra={**self._about(command), "error": str(exc)})
                 await asyncio.sleep(self._intervals.retry_s)
             else:
-                # A map load takes longer than the attempts: between two maps is when players are replaced.
+                # Retry actions for longer: players are often replaced between maps, and a map load takes longer than
+                # the attempts.
                 if isinstance(command, SendAction) and self._match.open_action(command.action_id) is not None:
                     self._enqueue_later(self._intervals.action_again_s, command)
 
@@ -237,9 +239,9 @@ class EffectExecutor:
         await self._reapply_settings()
 
     async def _send_action(self, send: SendAction) -> None:
-        """Send an action once: it is recorded before, so that no process sends it again, unless that changes nothing.
+        """Send an action once. It is recorded before, so that no process sends it again, unless it is idempotent.
 
-        One that the server refused for now is sent again, until it fails.
+        An action that the server rejected temporarily is sent again until it fails.
         """
         record = self._match.open_action(send.action_id)
         if record is None or (record.state is ActionState.SENT and not _may_repeat(record)):
@@ -248,10 +250,12 @@ class EffectExecutor:
         commands = action_commands(action, self._settings, self._match.roster)
         may_be_listed = record.state is ActionState.SENT
         if commands or action.type is ActionType.KICK:
-            await self._line.run(console_commands.STATUS_JSON)  # a console that is lost has not been sent the action
+            await self._line.run(
+                console_commands.STATUS_JSON
+            )  # fails before the action is recorded if the console is lost
         await self._append(EntryKind.ACTION_SENT, action_body(action.id))
         if action.type is ActionType.KICK and action.steam_id is not None:
-            # The console is asked: the log may be behind, and another player may have this user id by now.
+            # Get the user id from the console: the log may be behind, and the known id may be another player's by now.
             await self._kick(Kick(action.steam_id, UNKNOWN_USER_ID, KICKED_BY_ADMIN))
         if not commands:
             return
@@ -266,7 +270,7 @@ class EffectExecutor:
         _log.info("action sent", extra={**about, "verdict": found.verdict})
 
     async def _send_roster(self) -> None:
-        """Add to the plugin's list the players whom actions have added, unless the action will do so itself."""
+        """Add players of completed actions to the plugin's list. Open actions add their players themselves."""
         unlisted = [record.action.moves[1] for record in self._match.unanswered_actions()]
         commands = roster_commands(self._settings, self._match.roster, but=unlisted)
         await self._line.run_all(commands)
@@ -278,7 +282,7 @@ class EffectExecutor:
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # they left, and their user id may belong to another player by now
-        # A stranger whose arrival was not logged is in neither list; the console says whether they are connected.
+        # Strangers who joined without a log line are in none of the lists. The console says whether they are connected.
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
             return
@@ -288,7 +292,7 @@ class EffectExecutor:
     async def _find_user_id(self, kick: Kick) -> int | None:
         """Join `status` (no player ids) and `status_json` (no user ids) by name.
 
-        Of several people with this name it is the one with the user id that the log had; None if no one has it.
+        If several clients have this name, return the user id from the log if it is among theirs, otherwise None.
         """
         clients = await self._line.ask(console_commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
@@ -300,7 +304,7 @@ class EffectExecutor:
     async def _start_play(self, start: StartPlay) -> None:
         if self._match.phase is not MatchPhase.STARTING or self._match.map_number != start.map_number:
             return
-        # If play were started right before the plugin changes the map, it would start on the old map.
+        # If play were started right before the plugin changes the map, the match would start on the old map.
         if not configure.is_map(self._settings, start.map_number, await configure.current_map(self._line)):
             await self._leave_wrong_map(start)
             return
@@ -314,7 +318,7 @@ class EffectExecutor:
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
 
     def _is_overdue(self, start: StartPlay) -> bool:
-        """True if play was first requested too long ago; a listed player who rejoins or a live map counts anew."""
+        """True if play was requested too long ago; a listed player who rejoins or a live map restarts the time."""
         now_ms = self._clock.now_ms()
         wanted = (start.map_number, self._match.presence.complete_since_ms(), self._match.live_at_ms)
         if wanted != self._start:
@@ -322,7 +326,7 @@ class EffectExecutor:
         return now_ms - self._start_asked_ms > 1000 * max(MIN_START_S, START_S / self._region.speed)
 
     async def _leave_wrong_map(self, start: StartPlay) -> None:
-        """Change the map ourselves if the plugin does not: otherwise players would wait on the wrong map forever."""
+        """Change the map if the plugin does not. Otherwise, players would wait on the wrong map forever."""
         self._starts_refused += 1
         if self._starts_refused % PLUGIN_LOADS_AFTER:
             return
@@ -343,12 +347,12 @@ class EffectExecutor:
             return
         self._loads_asked = 0
         _log.info("changing map", extra={**self._about(load), "map": load.map_name})
-        # Before the load, so that players who choose a side by the name of their team never see the old names.
+        # Set the names before the load, so that players who choose a side by their team's name never see the old names.
         await self._line.run_all(match_commands.team_name_commands(self._settings, map_number=load.map_number))
         await self._change_map(load.map_name)
 
     async def _change_map(self, map_name: str) -> None:
-        with suppress(ConsoleLostError):  # loading may begin before the answer
+        with suppress(ConsoleLostError):  # the load may begin before the answer
             await self._line.run(match_commands.load_map_command(map_name))
 
     async def _reapply_settings(self) -> None:
@@ -367,5 +371,5 @@ class EffectExecutor:
 
 
 def _may_repeat(record: ActionRecord) -> bool:
-    """True if sending an action again changes nothing: the server refused it, or it only lists people."""
+    """True if an action may be sent again, because the server rejected it, or because it only changes player lists."""
     return record.refusal is not None or record.action.type in ROSTER_ACTIONS

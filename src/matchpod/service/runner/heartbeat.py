@@ -1,7 +1,8 @@
-"""Prove every second to the other processes of the database that this process is alive.
+"""Send heartbeats through the database, so that other processes know that this process is alive.
 
-Others end the leases of a process whose heartbeat is older than DEAD_MS. So a process that could not confirm its own
-for a shorter time stops to act: `is_confirmed`. Once it can again, it first checks which matches it has lost.
+Other processes end the leases of a process whose heartbeat is older than DEAD_MS. So a process stops acting before that
+time if it cannot store its heartbeat (`is_confirmed`). When it can store one again, it first checks which matches it
+has lost.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 
 CONFIRMED_MS: Final = DEAD_MS - 500
-"""How long this process may act after it sent a heartbeat that was stored; the rest is for clocks of unequal speed."""
+"""How long this process may act after it sent a heartbeat that was stored. The margin to DEAD_MS is for clocks of
+different speed."""
 STEADY_MS: Final = DEAD_MS + 1_000
-"""How long this process must have had a heartbeat before it ends leases of others: after an outage of the database all
-are late, and each must get the chance to write the next one."""
+"""How long the heartbeat of this process must have been in time before it ends leases of others. After a database
+outage, all heartbeats are late, and each process must be able to write its next heartbeat."""
 FRESH_MS: Final = 2_000
-"""Heartbeats of others are judged only until this long after our last heartbeat was sent: if the database no longer
-answers, theirs are not stored either."""
+"""Maximum age of this process's own heartbeat when it checks the heartbeats of others. If the database is unavailable,
+no heartbeats are stored."""
 STEP_MS: Final = 1_000
-"""A difference between the clocks of database and process that changes by more than this: one of them was set."""
+"""If the difference between the clocks of database and process changes by more than this, one of the clocks was set."""
 CHECK_S: Final = 1.5
-"""Time limit for the check of leases after a late heartbeat: a read may hang on a dead connection for longer than
-DEAD_MS, and the next heartbeat must be stored before."""
+"""Timeout of the lease check after a late heartbeat. A read may hang on a dead connection for longer than DEAD_MS, but
+the next heartbeat must be stored before that."""
 
 
 class Heartbeat:
-    """The heartbeat of this process. A database without heartbeats is always confirmed: leases expire by their row."""
+    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and it is always confirmed."""
 
     def __init__(
         self,
@@ -53,23 +55,25 @@ class Heartbeat:
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
         self._is_checked = True
-        """False after a heartbeat without an answer, which may have been stored as a new row, and until leases were
-        checked after a late one."""
+        """False until leases were checked after a late heartbeat, and after a heartbeat without an answer, which may
+        have been stored as a new row."""
         self._sent_ms = -math.inf
-        """When the last heartbeat that was stored was sent."""
+        """When the last stored heartbeat was sent."""
         self._until_ms = -math.inf
         self._steady_since_ms = math.inf
         self._ahead_ms = 0.0
-        """How far the clock of the database is ahead of ours."""
+        """How far the clock of the database is ahead of the clock of this process."""
         self._are_silences_stored = False
 
     def is_confirmed(self) -> bool:
-        """True if no other process can have ended our leases."""
+        """True if no other process can have ended the leases of this process."""
         return not self._db.is_postgres or self._now_ms() < self._until_ms
 
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
-        """Store a heartbeat; True if it is the first one, or others may have ended our leases before it: then
-        `check_leases` is called before it counts. If that fails, the next heartbeat calls it again.
+        """Store a heartbeat. Return True if it is the first, or so late that others may have ended leases before it.
+
+        In these cases, `check_leases` is called before the heartbeat counts. If that fails, the next heartbeat calls it
+        again.
         """
         sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
         was_checked, self._is_checked = self._is_checked, False
@@ -92,7 +96,7 @@ class Heartbeat:
         return is_late
 
     async def store_silences(self) -> None:
-        """Without heartbeats: store which servers are silent, for commands, while there are any."""
+        """Store which servers are silent, for the command line. Used for databases without heartbeats."""
         now_ms = self._clock.now_ms()
         silences = self._silent.shared(now_ms)
         if silences or self._are_silences_stored:
@@ -100,7 +104,7 @@ class Heartbeat:
             self._are_silences_stored = bool(silences)
 
     async def end_dead_leases(self) -> bool:
-        """End the leases of processes that are dead or frozen, and announce that; True if there were any."""
+        """End the leases of dead or frozen processes, and notify others; True if there were such processes."""
         now_ms = self._now_ms()
         if now_ms - self._sent_ms >= FRESH_MS or now_ms - self._steady_since_ms < STEADY_MS:
             return False
@@ -111,13 +115,13 @@ class Heartbeat:
         return True
 
     async def announce_stop(self) -> None:
-        """Let others acquire the matches that this process is about to release: it has no room for any."""
+        """Announce that this process no longer acquires matches, so that others acquire those that it releases."""
         self._max_matches = 0
         if self._db.is_postgres:
             await heartbeats.beat(self._db, self._owner, max_matches=0)
 
     async def end(self) -> None:
-        """Delete the heartbeat, once this process has released its matches: others acquire them now."""
+        """Delete the heartbeat after this process has released its matches, and notify others to acquire them."""
         self._sent_ms = self._until_ms = -math.inf
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)

@@ -1,4 +1,4 @@
-"""How often the runner polls and how long it waits, apart from the rules of a match."""
+"""The poll intervals and timeouts of the runner, except those that belong to the rules of a match."""
 
 from __future__ import annotations
 
@@ -11,80 +11,82 @@ from matchpod.storage.servers import RENEW_MS
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True):
-    """Intervals and time limits of all steps."""
+    """Intervals and timeouts of all steps."""
 
     # --- supervisor ---
 
     poll_s: float = 0.5
-    """How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
+    """Seconds between polls for due rows without a notification: expired leases of other processes, and deadlines."""
     renew_s: float = RENEW_MS / 1000
-    """Pause between two renewals of the leases in a shared database; two may fail before a lease expires."""
+    """Seconds between two renewals of the leases in a shared database. Two renewals may fail before a lease expires."""
     beat_s: float = 1.0
-    """How often this process sends a heartbeat; later if one is not answered in that time."""
+    """Seconds between two heartbeats; more if a heartbeat takes longer."""
     dead_s: float = 0.5
-    """How often this process checks for others whose heartbeat is too old."""
+    """Seconds between two checks for other processes whose heartbeat is too old."""
     watch_s: float = 1.0
-    """How often all matches of this process are compared with a shared database, in one query: another process may have
-    ended or acquired a match, or stored entries of its log."""
+    """Seconds between two comparisons of the matches of this process with a shared database, in one query. Another
+    process may have ended or acquired a match, or stored log entries."""
     check_s: float = 10.0
-    """The same for a database of one process, in which only commands of operators end matches."""
+    """The same for a database that is not shared, in which only commands of operators end matches."""
     actions_s: float = 0.5
-    """How often to look for requests for actions that another process has stored."""
+    """Seconds between polls for action requests that other processes have stored."""
     free_slots_s: float = 5.0
-    """How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
+    """Seconds between checks for free slots, which wake pending matches. Releasing a slot wakes a match at once."""
     stop_s: float = 30.0
-    """How long the new task of a match waits for the old one to stop. Then it goes on: the old one has lost its lease,
-    and can no longer write or use the console."""
+    """How long the new task of a match waits for the old task to stop. Then it goes on anyway, because the old task has
+    lost its lease and can no longer write or use the console."""
     crash_ms: int = 2_000
     """Pause before the step of a match is retried after an unexpected error or a database outage."""
 
     # --- start ---
 
     try_s: float = 180.0
-    """Time limit of one attempt at the speed of a real server: process start, map load and settings."""
+    """Timeout of an attempt to start a server, at the speed of a real server: process start, map load and settings."""
     min_try_s: float = 60.0
-    """Shortest time limit of an attempt, at any speed: processes start slowly on a busy machine."""
+    """Minimum timeout of an attempt, at any speed, because processes start slowly on a busy machine."""
     load_begins_s: float = 1.0
-    """A map load that shows in no answer of the server has begun after this time. It begins one frame after the
-    command, and until then the server answers with the old map; while it loads, it does not answer."""
+    """Time after which a map load is assumed to have begun, even if no answer of the server shows it. A load begins one
+    frame after the command. Until then the server answers with the old map, and during the load it does not answer."""
     first_log_s: float = 15.0
-    """Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
+    """Timeout of the first log post. It arrives within a second, unless a DNS lookup delays it."""
 
     # --- run ---
 
     late_ms: int = LATE_MS
     """A deadline that is noticed later than this waits for posts that may be in flight."""
     last_report_s: float = 1.0
-    """How long to wait for the plugins' reports of the last round; they come within a tick of the log, or not at
+    """How long to wait for the plugins' reports of the last round. They arrive within a tick of the log, or not at
     all."""
     history_retry_ms: int = RETRY_MS
-    """Pause after a bug kept the history from being written."""
+    """Pause before the history is written again after a bug prevented it."""
 
     put_off_s: float = 0.02
-    """How long a resumed match puts off its questions to the server for each match that is still to be resumed: reading
-    the logs comes first, and not all servers are asked at once. More than a match takes to be read."""
+    """How long a resumed match postpones its commands to the server, per match that is still to be resumed. Reading the
+    logs comes first, and servers are asked at different times. A match is read in less time than this."""
     max_put_off_s: float = 5.0
-    """The longest such time: players who joined while no process drove the match must be known before deadlines fire
-    again (CATCH_UP_MS)."""
+    """Upper bound of the postponement. Players who joined while no process drove the match must be known before
+    deadlines fire again (CATCH_UP_MS)."""
 
     # --- effects ---
 
     retry_s: float = 1.0
-    """Pause between two attempts at a command: a lost console is back after a second, unless a map is loading."""
+    """Pause between two attempts of a command. A lost console is available again after a second, unless a map is
+    loading."""
     action_again_s: float = 5.0
-    """Pause before an action is sent again that the plugin refused for now, or that no attempt could send: halftime
-    lasts 20 s, and loading a map may take as long."""
+    """Pause before an action is sent again because the plugin rejected it temporarily, or because all attempts failed.
+    Halftime lasts 20 s, and loading a map may take as long."""
 
     # --- liveness probe ---
 
     probe_s: float = 2.5
-    """How often a server is probed."""
+    """Seconds between two probes of a server."""
     quiet_ms: int = QUIET_MS
-    """A server that has posted nothing for this long is looked up in its fleet."""
+    """Time without posts after which a server is looked up in its fleet."""
     log_gap_ms: int = 10_000
-    """How long a real server may log nothing before it is asked. In play some 40 gaps per hour are longer. It logs the
-    question, which would be a tenth of all posts if it were asked after `quiet_ms`."""
+    """How long a real server may log nothing before a command is sent to its console. In play, about 40 gaps per hour
+    are longer. The server logs such commands. If they were sent after `quiet_ms`, they would cause a tenth of all
+    posts."""
     ask_s: float = 3.0
-    """Timeout of a question to the console."""
+    """Timeout of a console command of the liveness probe."""
     last_posts_s: float = 1.0
     """How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""

@@ -1,4 +1,4 @@
-"""The lease of a match: every write is fenced, and every outside effect checks the lease first."""
+"""Implement the lease of a match. Every write is fenced, and every outside effect checks the lease first."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 
 MAX_ERROR_CHARS: Final = 500
-"""Maximum characters stored of an error message."""
+"""Maximum number of stored characters of an error message."""
 
 
 class LeaseLostError(Exception):
-    """The lease has expired, another process holds it, or the match has ended: stop without further effects."""
+    """The lease has expired, another process holds it, or the match has ended. Stop without further effects."""
 
 
 class Lease:
@@ -29,7 +29,7 @@ class Lease:
     def __init__(self, row: ServerRow, db: Database, clock: Clock, heartbeat: Heartbeat | None = None) -> None:
         self.row = row
         self.until_ms = row.lease_until_ms or 0
-        """No other process acquires the match before this time, while our heartbeat is confirmed."""
+        """No other process acquires the match before this time, while the heartbeat of this process is confirmed."""
         self._db = db
         self._clock = clock
         self._heartbeat = heartbeat
@@ -40,17 +40,17 @@ class Lease:
         self._is_lost = True
 
     def check(self) -> None:
-        """Call right before an outside effect: LeaseLostError if the lease was lost or may have ended."""
+        """Raise LeaseLostError if the lease was lost or may have ended. Call this right before an outside effect."""
         is_dead = self._heartbeat is not None and not self._heartbeat.is_confirmed()
         if self._is_lost or is_dead or self._clock.now_ms() >= self.until_ms:
             raise LeaseLostError(self.row.id)
 
     def owns_log(self, token: str) -> bool:
-        """True if the match sends its log with this token."""
+        """True if this is the log token of the match."""
         return servers.token_hash(token) == self.row.log_token_hash
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Write as the holder of the lease; at least one statement must be fenced. Return the rows of each."""
+        """Write as the lease holder; at least one statement must be fenced. Return the rows of each statement."""
         try:
             return await self._db.write(statements)
         except NothingChangedError as exc:
@@ -63,7 +63,7 @@ class Lease:
         self.row = msgspec.structs.replace(self.row, **columns)
 
     async def step(self, step: ServerStep, *also: Statement, **columns: Value) -> None:
-        """Change the phase by a step of the server's transition table, and set columns in the same transaction."""
+        """Change the phase by a step of the transition table, and set columns in the same transaction."""
         phase = next_phase(self.row.phase, step)
         status = status_of(phase) or self.row.status
         match_phase = PublicPhase.WAITING_FOR_PLAYERS if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING
@@ -75,9 +75,10 @@ class Lease:
         await (self.change(**columns) if step is None else self.step(step, **columns))
 
     async def finish(self, last: Coroutine[None, None, None]) -> None:
-        """Await the last write of the lease and what follows from it, also if this task is cancelled meanwhile.
+        """Await the last write of the lease and the work that follows it, even if this task is cancelled meanwhile.
 
-        Once the write is committed, the lease looks lost before its answer arrives, and nothing repeats what follows.
+        When the write is committed, the lease looks lost even before the answer arrives, and nothing repeats the work
+        that follows.
         """
         writing, is_cancelled = asyncio.create_task(last), False
         while not writing.done():
@@ -93,5 +94,7 @@ class Lease:
 
 
 def readable_error(error: str) -> str:
-    """The start of an error, printable, to be stored: it may quote server output that no database accepts as text."""
+    """Return the start of an error with printable characters only. Errors may quote server output with characters that
+    a database rejects.
+    """
     return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

@@ -1,8 +1,9 @@
-"""Liveness probe of the server of a running match: its process, its log posts and its console.
+"""Probe the server of a running match: its process, its log posts and its console.
 
-While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than most of its gaps, if
-the players are in doubt, or if a server of the same host or region is silent: if both have the same cause, they get
-more time. `core.servers.server_loss` decides what follows.
+While log posts arrive, the server is not probed. A command is sent to its console if there was no post for longer than
+most gaps of the log, if it is uncertain which players are on the server, or if another server of the same host or
+region is silent. Servers that fall silent together probably have a common cause, and get more time.
+`core.servers.server_loss` decides whether a server is lost.
 """
 
 from __future__ import annotations
@@ -38,24 +39,25 @@ from matchpod.service.runner.effects import map_load_s
 from matchpod.service.runner.lease import Lease
 
 NO_LOG_MS: Final = 60_000
-"""A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
-our log address is registered again."""
+"""A server logs console commands, so each command produces a log post. If a server answers for this long without a
+post, the log address is registered again."""
 
 WARN_S: Final = 1.0
-"""A quiet server that has not answered for this long is reported as silent, so that people are warned before the
-question times out. This does not end its match sooner."""
+"""Time without an answer after which a quiet server is reported as silent, so that people are warned before the command
+times out. This does not end its match sooner."""
 
 FLEET_S: Final = 5.0
 """The longest time a fleet normally needs to look up a server."""
 
 LATE_MS: Final = 1_000
-"""If a step ends later than planned by more than this, this process did not run: that time does not count."""
+"""If a step ends later than planned by more than this, this process was suspended or blocked, and the time does not
+count."""
 
 _log = logging.getLogger(__name__)
 
 
 class LivenessProbe:
-    """Probes one server; calls `on_lost` with the reason, or `on_failed` if the server is at fault."""
+    """Probes one server. Calls `on_lost` with the reason if the server is lost, and `on_failed` if it is at fault."""
 
     def __init__(
         self,
@@ -84,16 +86,16 @@ class LivenessProbe:
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._asked_ms: int | None = None
-        """When its console first failed to answer after its last sign of life."""
+        """When the first console command after the last sign of life was sent; None if none was sent."""
         self._listed: tuple[int, int] | None = None
-        """Since when the players were in doubt when the console first listed them, and when that was."""
+        """When the current doubt about the players began, and when the console first listed the players after that."""
         self._is_reported = False
         self._silent = deps.regions.silent
         gap_ms = min(round(self._intervals.log_gap_ms / region.speed), self._silent.limits.ask_ms)
         self._ask_after_ms = max(self._intervals.quiet_ms, gap_ms)
 
     def log_received(self, at_ms: int) -> None:
-        """Record a log post; its time may be in the future, if our clock was set back since it was stored."""
+        """Record a log post. Its time may be in the future if the clock was set back since it was stored."""
         at_ms = min(at_ms, self._clock.now_ms())
         self._log_ms = max(self._log_ms, at_ms)
         self._posted_ms = self._log_ms
@@ -128,7 +130,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Observe the server, and ask its console if it has been quiet for long, or if its players are in doubt."""
+        """Observe the server in its fleet, and use its console if it was quiet or if its players are uncertain."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")
@@ -136,7 +138,7 @@ class LivenessProbe:
             await asyncio.sleep(self._intervals.last_posts_s)
             return self._judge(fleet)
         if self._needs_list() and self._is_posting():
-            # Without posts, the list may be that of a new process: its players would seem to have left.
+            # Without posts, the list may be from a new process of the server, and players would seem to have left.
             await self._record_presence()
         ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms
         if self._silent_ms() >= ask_after_ms:
@@ -169,7 +171,7 @@ class LivenessProbe:
         return judge_server(signs, self._silent.limits)
 
     def _report_silence(self) -> int:
-        """Report the server as silent; return how many have fallen silent together."""
+        """Report the server as silent; return how many servers have fallen silent together."""
         self._is_reported = True
         return self._silent.report(self._lease.row.id, self._silence())
 
@@ -183,7 +185,7 @@ class LivenessProbe:
         )
 
     async def _record_presence(self) -> None:
-        """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
+        """Append the console's list of players, so that the match can correct its own list after lost log lines."""
         deps, row = self._deps, self._lease.row
         try:
             answer = await self._ask(STATUS_JSON)
@@ -199,13 +201,14 @@ class LivenessProbe:
             doubt_ms = self._match.presence.doubt_since_ms
             if doubt_ms is not None and (self._listed is None or self._listed[0] != doubt_ms):
                 self._listed = doubt_ms, listed.received_ms
-            self._lease.check()  # the process may have stood still since the answer
+            self._lease.check()  # the process may have been suspended since the answer
             await deps.log_writer.append(row.id, [listed])
 
     def _needs_list(self) -> bool:
-        """True if the players are in doubt, and the console has not listed them, or after that a map could load.
+        """True if the players are uncertain, and the console has not listed them during this doubt.
 
-        In between, the log says who comes and goes, and no player is taken to have left or entered before that time.
+        A list is requested again if the doubt lasts for longer than a map load. Until then, the log shows who joins and
+        leaves.
         """
         doubt_ms = self._match.presence.doubt_since_ms
         if doubt_ms is None or self._listed is None or self._listed[0] != doubt_ms:
@@ -216,7 +219,7 @@ class LivenessProbe:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms
 
     async def _ask(self, command: str) -> str:
-        """Ask the console; the answer shows that the server is alive."""
+        """Run a console command. The answer shows that the server is alive."""
         with self._excusing_delay(self._intervals.ask_s):
             async with asyncio.timeout(self._intervals.ask_s):
                 answer = await self._line.run(command, timeout_s=self._intervals.ask_s)
@@ -224,7 +227,7 @@ class LivenessProbe:
         return answer
 
     async def _renew_address(self, listeners: Sequence[str]) -> None:
-        """Register our log address if it is missing, or if the server answers but posts nothing."""
+        """Register the log address if it is missing, or if the server answers but posts nothing."""
         is_unused = self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS
         if self._log_url in listeners and not is_unused:
             return
@@ -240,7 +243,7 @@ class LivenessProbe:
             _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
-        """Remove our log address so it is registered again: the server may have silently stopped using it."""
+        """Remove the log address so that it is registered again. The server may have stopped using it."""
         self._reregistered_ms = self._alive_ms
         _log.warning("server answers but posts no log", extra={"server_id": self._lease.row.id})
         await self._line.run(remove_log_address_command(self._log_url), timeout_s=self._intervals.ask_s)
@@ -254,7 +257,7 @@ class LivenessProbe:
 
     @contextmanager
     def _excusing_delay(self, planned_s: float) -> Iterator[None]:
-        """Do not count the time in which this process did not run during a step, or by which its clock was set."""
+        """Exclude the time in which this process did not run during a step, and changes of the clock."""
         began_ms = self._clock.now_ms()
         try:
             yield
@@ -279,7 +282,7 @@ class LivenessProbe:
         return self._clock.now_ms() - self._alive_ms
 
     def _load_ms(self) -> int:
-        """How long a map load may take, if a map may be loading; else 0."""
+        """Return how long a map load may take if a map may be loading; 0 otherwise."""
         load_ms = round(map_load_s(self._region.speed) * 1000)
         changed_ms = self._match.presence.map_change_at_ms
         now_ms = self._fold.reader.match_ms(self._clock.now_ms())

@@ -1,7 +1,7 @@
 """Decide whether a server could not be started because of the machine, and when to try again.
 
-A machine without memory, disk space, processes or open files starts no server, whichever match asks. So a match does
-not fail after a few attempts, but waits, and only one match at a time tries again.
+A machine that has run out of memory, disk space, processes or open files cannot start a server for any match. So
+matches do not fail after a few attempts, but wait, and only one match at a time tries again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MACHINE_ERRORS: Final = frozenset(
 )
 FIRST_PAUSE_MS: Final = 1_000
 MAX_PAUSE_MS: Final = 30_000
-"""Pause between two attempts in a region: exponential backoff up to half a minute."""
+"""Limits of the pause between two attempts in a region, which grows with exponential backoff."""
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """True if the error was caused by the machine, not by a server; adapters keep the cause (`raise … from`)."""
+    """True if the machine caused the error, not a server. Adapters keep the cause of errors (`raise … from`)."""
     return any(isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS for cause in causes_of(error))
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
+    """Yield an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -39,7 +39,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 class _Pause:
-    """A region waits until a time; then one match tries, and only its failure makes the next pause longer."""
+    """The pause of a region. After it, one match tries again, and only a failure of this match doubles the pause."""
 
     def __init__(self, until_ms: int, length_ms: int) -> None:
         self.until_ms = until_ms
@@ -48,7 +48,7 @@ class _Pause:
 
 
 class MachineFaults:
-    """The regions in which this process starts no servers for now."""
+    """The regions in which this process currently starts no servers."""
 
     def __init__(self, first_pause_ms: int = FIRST_PAUSE_MS) -> None:
         self._first_pause_ms = first_pause_ms
@@ -57,11 +57,11 @@ class MachineFaults:
         """Regions whose machine is no longer at fault, until their waiting matches are woken."""
 
     def is_known(self, region: str) -> bool:
-        """True if the machine could start no server in the region when it was last tried."""
+        """True if the last attempt to start a server in the region failed because of the machine."""
         return region in self._pauses
 
     def may_start(self, region: str, now_ms: int) -> bool:
-        """True if a server may be started in the region: no pause, or it is over and this is the one attempt."""
+        """True if a server may be started in the region now. After a pause, only one attempt is allowed."""
         pause = self._pauses.get(region)
         if pause is None:
             return True
@@ -76,7 +76,7 @@ class MachineFaults:
         return pause is not None and now_ms < pause.until_ms
 
     def record(self, region: str, now_ms: int) -> int:
-        """Record that a server could not be started because of the machine; return when to try again."""
+        """Record that the machine could not start a server; return when to try again."""
         pause = self._pauses.setdefault(region, _Pause(now_ms + self._first_pause_ms, self._first_pause_ms))
         if pause.is_tried:
             pause.is_tried = False

@@ -1,7 +1,7 @@
-"""Detect whether this process has just stood still: stopped, starved of CPU time, blocked by its own code, or suspended
+"""Detect whether this process was recently suspended: stopped, without CPU time, blocked by its own code, or suspended
 with its machine.
 
-What arrived meanwhile has not been read yet, so nothing may be decided by the clock.
+Requests that arrived meanwhile have not been read yet, so no deadline may fire.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from collections.abc import Callable
 from typing import Final
 
 BEAT_S: Final = 0.25
-"""How often this process notes that it runs."""
+"""Seconds between two beats of this process."""
 LATE_S: Final = 1.0
-"""It stood still if it noted that later than planned by more than this."""
+"""The process was suspended if a beat was later than planned by more than this."""
 SETTLE_S: Final = 2.0
-"""How long afterwards requests may still wait to be read and stored."""
+"""How long after a suspension requests may still wait to be read and stored."""
 
 
 def since_boot_s() -> float:
-    """Seconds since boot, including time in suspend if the system supports it: other machines go on meanwhile."""
+    """Return the seconds since boot. They include time in suspend if the system supports that, because other machines
+    keep running meanwhile.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Pulse:
-    """When this process last ran."""
+    """Tracks when this process last ran."""
 
     def __init__(self, monotonic: Callable[[], float] = since_boot_s) -> None:
         self._monotonic = monotonic
@@ -34,14 +36,14 @@ class Pulse:
         self._late_s = -math.inf
 
     def beat(self) -> None:
-        """Note that this process runs."""
+        """Record that this process runs."""
         now_s = self._monotonic()
         if self._is_late(now_s):
             self._late_s = now_s
         self._beat_s = now_s
 
     def was_late(self) -> bool:
-        """True if this process stands still until now, or did until a moment ago."""
+        """True if this process was suspended until now, or until at most SETTLE_S ago."""
         now_s = self._monotonic()
         return self._is_late(now_s) or now_s - self._late_s < SETTLE_S
 

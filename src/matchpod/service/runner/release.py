@@ -1,4 +1,4 @@
-"""Step of the runner: end a match, then release its server, retrying until the fleet confirms."""
+"""Step of the runner: end a match, then release its server, with retries until the fleet confirms the release."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ from matchpod.storage import (
 )
 
 FAREWELL_S: Final = 3.0
-"""Time limit for kicking all players and restoring cvars; a server that does not answer is released anyway."""
+"""Timeout for kicking all players and restoring cvars. A server that does not answer is released anyway."""
 
 RELEASE_AGAIN_MS: Final = 2_000
 MAX_RELEASE_AGAIN_MS: Final = 60_000
-"""Pause between two attempts to release a server: exponential backoff up to a minute, for as long as it takes."""
+"""Limits of the pause between two attempts to release a server, which grows with exponential backoff. The number of
+attempts is not limited."""
 
 MATCH_OVER_TEXT: Final = "The match is over"
 MATCH_CANCELED_TEXT: Final = "The match was canceled"
@@ -72,7 +73,7 @@ async def end_leased_match(
 ) -> None:
     """End the match; LeaseLostError if it has already ended or another process holds it.
 
-    What comes before its end, in the same transaction, are the statements `earlier`, and these events.
+    The statements `earlier` are executed and `earlier_events` are appended before the end, in the same transaction.
     """
     row, callback_id = lease.row, deps.new_callback_id()
     final = None if recorder is None else recorder.final()
@@ -106,7 +107,7 @@ async def _end(
 
 
 async def release(lease: Lease, deps: Deps) -> None:
-    """Release the server of a match that has ended; if the fleet fails, the match is due again later."""
+    """Release the server of an ended match. If the fleet fails, the match is due again later."""
     row = lease.row
     if row.slot is not None:
         region = deps.regions.get(row.region)
@@ -140,7 +141,7 @@ async def release(lease: Lease, deps: Deps) -> None:
 
 
 async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None:
-    """Keep a server for its demos: everything else that follows the end of a match is done now."""
+    """Keep a server for its demos. All other work after the end of a match is done now."""
     row, now_ms = lease.row, deps.clock.now_ms()
     if row.id not in deps.kept:
         deps.kept.add(row.id)
@@ -155,7 +156,7 @@ async def free_slot(
 ) -> None:
     """Free the slot of a match, set columns of its row, and wake the next waiting match.
 
-    `is_faulty`: the server sent over its console what it may not, and rests, if it is one that plays other matches.
+    `is_faulty` says that the server had a console fault. If it would be reused, it first gets no matches for a while.
     """
     row, now_ms = lease.row, deps.clock.now_ms()
     rest = []
@@ -178,7 +179,7 @@ async def _mark_released(lease: Lease, deps: Deps) -> None:
 
 
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
-    """Finalize the history of the match. Called after the attempt to release the server, which must not wait."""
+    """Finalize the history of the match. Called after the attempt to release the server, which must not be delayed."""
     row, region = lease.row, deps.regions.get(lease.row.region)
     speed = region.speed if region else 1.0
     try:
@@ -197,12 +198,12 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
         raise LeaseLostError(row.id) from exc
     except DatabaseUnavailableError:
         raise
-    except Exception as exc:  # an unreadable log must not keep the row open; `recompute` can repair it
+    except Exception as exc:  # an unreadable log must not keep the row open; `recompute` can repair the history
         if isinstance(exc, EntryFailedError) and exc.costs_entry:
             raise  # the entry will be set aside
         deps.metrics.crashes.inc("history")
         _log.exception("history was not finalized", extra={"server_id": row.id})
-        # The history stays as last stored, without statistics: readers must not wait, and this step must not loop.
+        # Leave the history as last stored, without statistics. Readers must not wait, and this step must not loop.
         await lease.write([servers.check_fence(row.id, row.fence), history.mark_final(row.id)])
         for played in await history.maps_of(deps.db, row.id):
             deps.streams.finish(played.id)
@@ -216,7 +217,7 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
 
 
 async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> bool:
-    """Kick all players with a reason they can read, unless the server is gone; False as of `leave_server`."""
+    """Kick all players with the reason of the end, unless the server is gone. Return False as `leave_server` does."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
     reason = outcome.reason if outcome else None
@@ -232,8 +233,8 @@ async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> 
 async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kept: bool = False) -> bool:
     """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars.
 
-    If it `is_kept`, only its players are kicked. A server that another match uses by now is left unchanged. Return
-    False if it sent what it may not.
+    If the server `is_kept`, only its players are kicked. A server that another match already uses is left unchanged.
+    Return False after a console fault.
     """
     row = lease.row
     if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
@@ -241,7 +242,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
     try:
         line = ConsoleLine(lease, deps)
     except ValueError as exc:
-        # The vault key was replaced, so this password is lost. The server must be released anyway.
+        # The vault key was replaced, so the password is lost. The server must be released anyway.
         _log.error("rcon password cannot be decrypted", extra={"server_id": row.id, "error": str(exc)})
         return True
     try:
@@ -262,7 +263,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
 
 
 async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:
-    """True if the server is reused and sends its log to another match by now."""
+    """True if the server is reused and already sends its log to another match."""
     if lease.row.changed_cvars is None:
         return False
     tokens = await line.ask(LOG_LISTENERS, lambda answer: log_tokens_in(parse_log_listeners(answer)))

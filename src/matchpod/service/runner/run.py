@@ -1,7 +1,7 @@
-"""Step of the runner: fold a running match to its end and queue its effects.
+"""Step of the runner: apply the log of a running match until it ends, and queue its effects.
 
-Nothing here waits for the server: `effects` uses its console, `liveness` probes it. A resumed match is folded from
-its snapshot on; effects from before the resume are not executed again, except those that end the match.
+This module never waits for the server: `effects` uses its console, and `liveness` probes it. A resumed match continues
+from its snapshot. Effects from before the resume are not executed again, except those that end the match.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from matchpod.storage.match_actions import ActionRow
 from matchpod.storage.raw_log import RawEntry
 
 LAST_REPORT_POLL_S: Final = 0.05
-"""How often a shared database is polled for the last reports, which another process may have stored."""
+"""Seconds between polls of a shared database for the last reports, which another process may have stored."""
 
 SNAPSHOT_MS: Final = 5_000
-"""Minimum time between two snapshots: in the sandbox a round takes seconds."""
+"""Minimum time between two snapshots. In the sandbox, a round takes only seconds."""
 
 NEVER_MS: Final = 2**63
 """Later than any alarm."""
@@ -105,20 +105,20 @@ class _Runner:
         )
         self._demos = DemoRecords(lease.row, self._match, speed=region.speed)
         self._actions_written = 0
-        """How many changes of actions are in rows."""
+        """The number of action changes that are stored in rows."""
         self._action_rows: dict[str, ActionRow] = {}
-        """The rows of actions as they are stored."""
+        """The stored rows of actions, by id."""
         self._liveness = LivenessProbe(
             lease, deps, region, line=line, fold=live.fold, on_lost=self._lose, on_failed=self._fail
         )
 
     async def begin(self, *, is_resumed: bool) -> None:
-        """Apply what is stored."""
+        """Apply the stored entries."""
         await self._recorder.begin()
         if is_resumed:
             await self._resume()
         else:
-            await self._apply_stored()  # what its server sent during configuration
+            await self._apply_stored()  # the server has sent entries during its configuration
 
     async def run(self) -> None:
         """Drive the match until it has ended."""
@@ -135,20 +135,20 @@ class _Runner:
             raise _cause(failed) from failed
 
     def close(self) -> None:
-        """Drop references to this runner, so that the match is freed at once: garbage is collected rarely."""
+        """Drop references to this runner, so that the match is freed without waiting for the garbage collector."""
         del self._effects, self._liveness
 
     async def save_for_next(self) -> None:
-        """Write a snapshot for the process that drives the match next, which then has hardly anything to fold."""
+        """Write a snapshot for the process that drives the match next, so that it has few entries to apply."""
         if self._fold.is_over or self._live.error is not None:
-            return  # it may have ended already, or the fold is half changed
+            return  # the match may have ended already, or the fold is half changed
         row = self._lease.row
         snapshot = await self._deps.turns.call(self._snapshot)
-        with suppress(DatabaseError, LeaseLostError):  # then there is more to fold
+        with suppress(DatabaseError, LeaseLostError):  # then the next process has more entries to apply
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
     async def _resume(self) -> None:
-        """Apply stored entries without their effects: those were executed, or the rules will request them again."""
+        """Apply stored entries without their effects, which were executed, or will be requested again by the rules."""
         await self._append(EntryKind.RESUMED)
         self._executes_effects = False
         await self._apply_stored()
@@ -156,7 +156,7 @@ class _Runner:
         if not self._fold.is_over:
             others = self._deps.suspects.resuming_count - 1
             self._put_off_s = min(others * self._intervals.put_off_s, self._intervals.max_put_off_s)
-            # The process that had the match may have had another address, so that no log arrives.
+            # In a shared database, the previous process may have had another address, so the log may not arrive here.
             self._effects.resume(put_off_s=0.0 if self._deps.db.is_shared else self._put_off_s)
             _log.info("match resumed", extra=self._about(phase=self._match.phase.value))
 
@@ -178,13 +178,13 @@ class _Runner:
             await self._save()
             free_ms = clock.now_ms()
             await self._wait()
-            # Posts that could not be stored while we wrote have been repeated by now, if we waited long enough.
+            # Posts that could not be stored during the write have been repeated by now, if the wait was long enough.
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
         if outcome.is_finished:
             await self._wait_for_last_report()
-        # An action that ends the match is done when it has ended, and not before.
+        # An action that ends the match is not done before the match has ended.
         actions, events = await self._changed_actions()
         earlier = [*actions, *self._demos.statements(self._deps.clock.now_ms(), outcome)]
         end = partial(end_leased_match, self._lease, self._deps, earlier=earlier, earlier_events=events)
@@ -214,7 +214,7 @@ class _Runner:
                     if self._fold.awaits_reports:
                         await self._wait_for_entry()
         except TimeoutError:
-            await self._deps.log_writer.flush(self._live.server_id)  # what arrived may wait for the next commit
+            await self._deps.log_writer.flush(self._live.server_id)  # reports may be waiting for the next commit
             await self._apply_late()
 
     async def _wait_for_entry(self) -> None:
@@ -231,7 +231,7 @@ class _Runner:
         return True
 
     async def _wait(self) -> None:
-        """Wait for an alarm. Entries are applied meanwhile, which wakes us if there is something to do."""
+        """Wait for an alarm. Meanwhile the log writer applies entries, and wakes the runner if there is work."""
         now_ms = self._deps.clock.now_ms()
         self._wake_ms = self._next_alarm_ms(now_ms)
         wait_s = None if self._wake_ms == NEVER_MS else max(0, self._wake_ms - now_ms) / 1000
@@ -246,12 +246,12 @@ class _Runner:
         self._check_fold()
 
     def _check_fold(self) -> None:
-        """Raise the error after which the fold must no longer be used, if there is one."""
+        """If there was an error after which the fold must no longer be used, raise it."""
         if self._live.error is not None:
             raise self._live.error
 
     def has_work(self) -> bool:
-        """True if `_drive` has to act on what was applied during the wait."""
+        """True if `_drive` has to act on entries that were applied during the wait."""
         now_ms = self._deps.clock.now_ms()
         return (
             self._fold.is_over
@@ -263,7 +263,7 @@ class _Runner:
         )
 
     def is_due(self, now_ms: int) -> bool:
-        """True if an alarm is due: the clock was set, or the machine slept."""
+        """True if an alarm is due; before the timeout if the clock was set, or if the machine was suspended."""
         return now_ms >= self._wake_ms
 
     def _next_alarm_ms(self, now_ms: int) -> int:
@@ -278,7 +278,7 @@ class _Runner:
         return len(self._match.action_changes) > self._actions_written
 
     def _has_new_phase(self) -> bool:
-        """True if the phase in the row, which lists and other processes read, is not that of the match."""
+        """True if the phase in the row, which lists and other processes read, differs from the phase of the match."""
         return public_phase(self._match) is not self._lease.row.match_phase
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class _Runner:
                 return
 
     async def _apply_stored(self, limit: int | None = None) -> int:
-        """Apply stored entries until none is left, `limit` is reached or the match is over; return how many."""
+        """Apply stored entries until none is left, `limit` is reached or the match is over; return their number."""
         count = 0
         while not self._fold.is_over and (limit is None or count < limit):
             page = await self._next_page()
@@ -303,7 +303,7 @@ class _Runner:
         return count
 
     async def _next_page(self) -> list[RawEntry]:
-        """Read the next stored entries; LogRewoundError if the last applied one is no longer stored."""
+        """Read the next stored entries; LogRewoundError if the last applied entry is no longer stored."""
         live = self._live
         first = live.begin_reading()
         page = await page_after(self._deps.db, live.server_id, first - 1)
@@ -354,16 +354,17 @@ class _Runner:
                 self._effects.enqueue(command)
 
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
-        """Log a deadline that is due: it fires there.
+        """Append an entry at which due deadlines fire.
 
-        If we are late, or this process has just stood still, wait: a post in flight may prevent it. So may one that
-        could not be stored: on a full disk a report that the match is over fits, and its last rounds do not.
+        If the deadline was noticed late, or this process was just suspended, wait instead, because a post in flight may
+        prevent the deadline. Also wait for a post that could not be stored. On a full disk, the report that the match
+        is over may fit while the log of its last rounds does not.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
-        await self._flush()  # which may take long: it is decided after it
+        await self._flush()  # before the decision, because it may take long
         is_late = late_ms > self._intervals.late_ms or self._deps.pulse.was_late()
         is_in_time = not is_late and not self._live.lacks_post
         if is_in_time or not self._fold.may_wait(now_ms):
@@ -374,18 +375,18 @@ class _Runner:
         await self._append_now(EntryKind.RESUMED)
 
     async def _observe(self) -> None:
-        """Append that time has passed for a server that sends nothing."""
+        """Append an OBSERVED entry if the server has sent nothing for a while."""
         observe_ms = None if self._fold.is_over or self._live.is_behind else self._fold.observe_ms()
         if observe_ms is not None and observe_ms <= self._deps.clock.now_ms():
             await self._append(EntryKind.OBSERVED)
 
     async def _append(self, kind: EntryKind) -> None:
-        """Append an entry of the service after all posts that wait; LeaseLostError if the match is no longer ours."""
+        """Append an entry of the service after all waiting posts; LeaseLostError if the lease is lost."""
         await self._flush()
         await self._append_now(kind)
 
     async def _flush(self) -> None:
-        """Store all posts that wait."""
+        """Store all waiting posts."""
         await self._deps.log_writer.flush(self._live.server_id)
 
     async def _append_now(self, kind: EntryKind, body: bytes = b"") -> None:
@@ -394,7 +395,7 @@ class _Runner:
         new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms(), body=body)
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
         self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
-        if body:  # from another task than that of the runner, which may be idle
+        if body:  # called by another task while the runner may be idle
             self._live.woken.set()
 
     # --- the server -----------------------------------------------------------------------------------------------
@@ -408,7 +409,8 @@ class _Runner:
         self._lose(failure.value)
 
     async def _end_lost(self) -> None:
-        await self._lease.change(error=readable_error(self._lost))  # first: no post that is stored meanwhile is missed
+        # Write this before reading, so that no post that is stored meanwhile is missed.
+        await self._lease.change(error=readable_error(self._lost))
         await self._flush()
         await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
@@ -423,7 +425,7 @@ class _Runner:
         return {"server_id": self._live.server_id, **fields}
 
     async def _save(self) -> None:
-        """Write a snapshot if one is due, and the history of the match if either is due."""
+        """Write a snapshot if it is due, and the history if it or a snapshot is due."""
         now_ms, row = self._deps.clock.now_ms(), self._lease.row
         due_ms = self._recorder.due_ms(now_ms)
         if self._must_save(now_ms) or (due_ms is not None and due_ms <= now_ms):
@@ -445,13 +447,13 @@ class _Runner:
                 return
         except (DatabaseError, LeaseLostError):
             raise
-        except Exception:  # noqa: BLE001 - the match goes on; its history is built again later
+        except Exception:  # noqa: BLE001 - the match must go on; its history is built again later
             self._history_failed()
         if snapshot:
             await self._lease.write([servers.check_fence(row.id, row.fence), *snapshot])
 
     async def _save_actions(self) -> None:
-        """Write the rows of actions that have changed, and an event of the organization for each change."""
+        """Write the rows of changed actions, and an event of the organization for each change."""
         row, count = self._lease.row, len(self._match.action_changes)
         statements, events = await self._changed_actions()
         if statements:
@@ -459,13 +461,13 @@ class _Runner:
                 lines = organization_events.append(row.org_id, events, at_ms=self._deps.clock.now_ms())
                 await self._lease.write([*statements, *lines])
             except BaseException:
-                self._action_rows = {}  # it is not known what was written
+                self._action_rows = {}  # it is unknown whether they were written, so read them again
                 raise
             self._deps.streams.organizations.wake()
         self._actions_written = count
 
     async def _changed_actions(self) -> tuple[list[Statement], list[bytes]]:
-        """The statements that write the actions that have changed, and the events of the organization for them."""
+        """Return the statements that write changed actions, and the events of the organization for them."""
         row, now_ms, changes = self._lease.row, self._deps.clock.now_ms(), list(self._match.action_changes)
         new = changes[self._actions_written :]
         if any(change.action_id not in self._action_rows for change in new):
@@ -478,7 +480,7 @@ class _Runner:
                 continue
             rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
             statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
-            # The match has no record of requests beyond its limit of actions.
+            # Decode the row, because the match has no record of requests beyond its limit of actions.
             action = msgspec.json.decode(known.request, type=ActionRequest)
             events.append(action_changed(row, action, change.state, detail=change.detail, at_ms=now_ms))
             if change.state.is_final:
@@ -496,6 +498,6 @@ class _Runner:
 
 
 def _cause(failed: BaseExceptionGroup) -> BaseException:
-    """The first error of the group; the others follow from it."""
+    """Return the first error of the group. The other errors follow from it."""
     leaf = failed.exceptions[0]
     return _cause(leaf) if isinstance(leaf, BaseExceptionGroup) else leaf

@@ -1,7 +1,7 @@
-"""Step of the runner: reserve a slot if the fleet has any, allocate a server, configure it, and prove that it is ready.
+"""Step of the runner: reserve a slot if the fleet has slots, allocate a server, configure it, and verify it.
 
-A fleet without slots decides itself whether a server is free. Before it is asked, the row gets an empty slot: if this
-process dies, the next one knows that a server may have been allocated.
+A fleet without slots decides itself whether a server is free. Before an allocation, the row gets an empty slot. If this
+process dies, the next process then knows that a server may have been allocated.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ from matchpod.storage import raw_log, resting_slots, servers, slots, waiting_mat
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
-"""How often a pending match tries to reserve a slot; it is also woken when a slot becomes free."""
+"""How often a pending match tries to reserve a slot. It is also woken when a slot becomes free."""
 
 TRIES: Final = 3
-"""Attempts to start a server, each with a new server if the old one could be released; then the match fails."""
+"""Number of attempts to start a server before the match fails. Each uses a new server if the old one was released."""
 
 TRY_AGAIN_MS: Final = OPEN_FOR_MS + 500
-"""Pause between two attempts: when the next server gets its log address, no process believes the tokens of the last one
-any longer, so that all it could store is known (`log_from_bytes`)."""
+"""Pause between two attempts. After it, no process accepts the tokens of the last server any longer, so the number of
+bytes that it has stored is final (`log_from_bytes`)."""
 
 LOOK_S: Final = 2.0
-"""How often the process of a server is probed while it is being configured."""
+"""Seconds between two checks of a server's process during its configuration."""
 
 DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
-"""Environment variable of a server process: the URL for its anti-cheat plugin, valid for this match."""
+"""Environment variable of a server process with the URL for its anti-cheat plugin, which is valid for this match."""
 
 _log = logging.getLogger(__name__)
 
 
 async def start(lease: Lease, deps: Deps) -> bool:
-    """Bring a match from creation to running. Returns False if it is pending, will be retried, or has failed."""
+    """Start the server of a match. Return False if the match is pending, will be retried, or has failed."""
     try:
         return await _start(lease, deps)
     finally:
@@ -82,7 +82,7 @@ async def _start(lease: Lease, deps: Deps) -> bool:
         is_repeated = lease.row.slot is not None
         if not await _acquire_slot(lease, deps, region, begun_ms):
             return False
-        is_over = is_repeated and await was_played(lease, deps)  # not within the time of the attempt
+        is_over = is_repeated and await was_played(lease, deps)  # outside of the timeout, because it may take minutes
         try:
             async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
                 server = await _start_server(lease, deps, region, is_repeated=is_repeated, is_over=is_over)
@@ -104,7 +104,7 @@ async def _start(lease: Lease, deps: Deps) -> bool:
             await lease.change(slot=None)
             await _wait_for_slot(lease, deps, region)
         return False
-    # Outside the timeout: a write that is cut off may still have been committed.
+    # This is outside of the timeout, because a write that times out may still be committed.
     await _set_running(lease, deps, server)
     row = lease.row
     deps.spans.running(row)
@@ -122,7 +122,7 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> bool:
-    """Reserve a slot, except those that were found in use since a time; False if the match waits for one."""
+    """Reserve a slot that was not found in use since `begun_ms`; False if the match has to wait for a slot."""
     row = lease.row
     slot = await _reserve(lease, deps, region, begun_ms)
     if slot is not None:
@@ -157,7 +157,9 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
 
 
 async def _why_not_free(deps: Deps, region: Region, now_ms: int) -> str | None:
-    """Why the first slot that another installation uses, or whose server rests, is not free; and how many others."""
+    """Return why the first slot that is in use elsewhere, or whose server rests, is not free, and how many others are
+    not free.
+    """
     skipped, known = deps.used_slots.skipped(region.code, now_ms), region.fleet.slots or ()
     errors = [skipped[slot] for slot in known if slot in skipped]
     found = (await resting_slots.resting(deps.db)).get(region.code, ()) if known else ()
@@ -171,7 +173,7 @@ def _pending_ms(deps: Deps, region: Region) -> int:
 
 
 def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
-    """How long the match may wait for a slot. As in the fold, time in which no process looked for one counts little."""
+    """Return until when the match may wait for a slot. As in the fold, time without a running process counts little."""
     until_ms = row.created_at_ms + pending_ms if row.pending_until_ms is None else row.pending_until_ms
     unobserved_ms = max(0, now_ms - row.next_at_ms - MAX_STEP_MS)
     return min(until_ms + unobserved_ms, now_ms + pending_ms)  # the clock may have been set back
@@ -180,14 +182,14 @@ def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
 async def _reserve(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> str | None:
     row, all_slots = lease.row, region.fleet.slots
     if region.fleet.fault is not None:
-        return None  # it cannot be used at present; the match is woken when it can, and keeps what it may have
+        return None  # the match is woken when the fleet is available again, and keeps a server that it may have
     if not await _may_start(lease, deps, region):
         return None
     if row.slot is not None:
         return row.slot
     if all_slots is None:
         return "" if await _is_turn_to_ask(lease, deps, region) else None
-    # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
+    # Each match begins with a different slot, and after a failed attempt with the next slot.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     wanted, in_use = [*all_slots[first:], *all_slots[:first]], deps.used_slots.known(region.code)
     slot = await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in in_use])
@@ -204,7 +206,7 @@ async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str 
 
 
 async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
-    """False while the machine is at fault, except for the match that tries it: it is next, or has a slot."""
+    """False while the machine is at fault, unless this match may try again: the next match, or one with a slot."""
     if not deps.machine_faults.is_known(region.code):
         return True
     if lease.row.slot is None and not await _is_next(lease, deps, 1):
@@ -213,26 +215,26 @@ async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
 
 
 async def _is_next(lease: Lease, deps: Deps, limit: int) -> bool:
-    """True if the match is among the next of its region, at most `limit`, that get a server."""
+    """True if the match is among the next `limit` matches of its region that get a server."""
     return lease.row.id in await waiting_matches.next_matches(deps.db, lease.row.region, limit)
 
 
 async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun_ms: int) -> str | None:
-    """Reserve a slot whose server was in use elsewhere, to ask again; the next match does, in its turn."""
+    """Reserve a slot whose server was in use elsewhere, to check it again. Only the next waiting match does this."""
     row, used = lease.row, deps.used_slots
     if not set(wanted) - used.skipped(row.region, begun_ms).keys():
         return None
     await used.begin(row.region, row.id)
     if not await _is_next(lease, deps, 1):
         return None
-    skipped = used.skipped(row.region, begun_ms)  # others have asked meanwhile
+    skipped = used.skipped(row.region, begun_ms)  # read again, because other matches may have checked servers meanwhile
     return await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in skipped])
 
 
 async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
-    """True if a fleet without slots may have a server for this match: it is asked in the order of waiting matches.
+    """True if this match may request a server from a fleet without slots. Matches do so in the order of waiting.
 
-    False if it knows that no server is free: asking for one would change the row twice for nothing.
+    False if the fleet knows that no server is free. Then a request would change the row twice without effect.
     """
     if region.fleet.holds(lease.row.id):
         return True
@@ -247,7 +249,7 @@ async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
 async def _start_server(
     lease: Lease, deps: Deps, region: Region, *, is_repeated: bool, is_over: bool
 ) -> GameServer | None:
-    """Allocate a server, and configure it unless the match `is_over`; None if none is free."""
+    """Allocate a server, and configure it unless the match `is_over`; None if no server is free."""
     server = await _allocate(lease, deps, region, is_repeated=is_repeated)
     if server is None or is_over:
         return server
@@ -265,17 +267,17 @@ async def _start_server(
 
 
 async def _note_gotv(lease: Lease, deps: Deps, line: ConsoleLine, server: GameServer) -> None:
-    """Store how people watch a match that is recorded."""
+    """Store how to watch a recorded match with GOTV."""
     settings = deps.settings_of(lease.row)
     if settings.record_demo:
-        # In a cluster, the port of a server is not the one that people connect to.
+        # In a cluster, people connect to another port than the port of the server.
         port = await tv_port(line) if server.slot is None else server.tv_port
         gotv = Gotv(port=port, delay_seconds=settings.tv_delay_s)
         await lease.change(marks=with_gotv(lease.row.marks, gotv))
 
 
 async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
-    """Wait until the server is configured; FleetError if its process ends, which nothing else would notice."""
+    """Wait until the server is configured; FleetError if its process ends, which would not be noticed otherwise."""
     while not (await asyncio.wait({configuring}, timeout=LOOK_S))[0]:
         if await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
             raise FleetError("the server process ended during configuration")
@@ -347,7 +349,7 @@ async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> No
 
 
 async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Wait like for a free slot; not an attempt, since every other server would have failed too."""
+    """Wait as for a free slot. This does not count as an attempt, because any other server would have failed too."""
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
     until_ms = deps.machine_faults.record(region.code, now_ms)
@@ -365,23 +367,25 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
 async def _abandon_server(
     lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False, **columns: str | int
 ) -> None:
-    """Release the server and its slot for the next attempt, and set columns; on failure the match keeps both."""
+    """Release the server and its slot for the next attempt, and set columns. If that fails, the match keeps both."""
     row = lease.row
     await leave_server(lease, deps, None)
-    # Fenced, right before the release: if the caller canceled meanwhile, the slot may already be another match's.
+    # A fenced write right before the release: if the caller canceled meanwhile, another match may have the slot.
     await lease.change(**columns)
     lease.check()
     try:
         await region.fleet.release(row.id, row.slot or "", lease)
     except FleetError as exc:
-        # The slot is still in use; the next attempt finds the same server.
+        # The slot is still in use, so the next attempt gets the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
     await _free_slot(lease, deps, region, is_faulty=is_faulty)
 
 
 async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Free a slot whose server another installation or match uses, without touching the server; not an attempt."""
+    """Free a slot whose server is used by another installation or match, without changing the server. This does not
+    count as an attempt.
+    """
     row = lease.row
     deps.machine_faults.clear(region.code)
     if deps.used_slots.record(region.code, row.slot or "", deps.clock.now_ms(), error):
@@ -392,8 +396,8 @@ async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> N
 
 async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False) -> None:
     """Free the slot of the match for its next attempt."""
-    # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
-    # The time to join counts from the next server.
+    # New tokens make it another attempt: entries of the old server do not count, whenever they arrive. Data about the
+    # old server is cleared, and the time to join begins with the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
@@ -402,7 +406,7 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
-    """End the match with an error for operators. Without a failure there was no server for it."""
+    """End the match with an error for operators. Without `failure`, the reason is that no server was free."""
     await lease.change(error=readable_error(error))
     reason = CancelReason.NO_CAPACITY if failure is None else CancelReason.SERVER_FAILED
     await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason, failure=failure))

@@ -1,7 +1,7 @@
-"""Acquire matches that are due, drive each in a task, and hold its lease while the task runs.
+"""Acquire due matches, drive each match in a task, and hold its lease while the task runs.
 
-All state is in the rows: the leases of a process that dies are ended, and another process goes on from what is stored.
-No error ends these loops; a match whose steps keep failing ends as failed.
+All state is in the rows. If a process dies, its leases are ended, and another process continues from the stored state.
+No error ends the supervisor's loops. A match whose steps keep failing ends as failed.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_i
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
-"""Maximum number of rows acquired per query; after a full one, the next follows at once."""
+"""Maximum number of rows acquired per query. After a full query, the next query follows at once."""
 
 SWEEP_S: Final = 60.0
-"""How often the fleets are searched for servers without a match."""
+"""Seconds between two searches of the fleets for servers without a match."""
 
 PATIENCE_MS: Final = 1_500
-"""How long a match is left to processes that drive fewer: three polls."""
+"""How long a due match is left to processes that drive fewer matches; three polls."""
 
 RETRY_S: Final = 1.0
-"""Additional pause before a loop runs again after a failure; there is none for heartbeats, which must not be late."""
+"""Additional pause before a loop runs again after a failure. Heartbeats do not wait, as they must not be late."""
 
 UNUSED_MS: Final = 10_000
-"""After this time a lease without a task is released: a new one may not have it yet."""
+"""Time after which a lease without a task is released. A new lease may not have its task yet."""
 
 CRASHES: Final = 10
-"""After this many failures in a row the match fails: better a failed match than one that never ends."""
+"""Number of consecutive failures after which a match fails, so that no match goes on forever."""
 
 MAX_INTERRUPTED: Final = 10_000
-"""Interrupted matches that are remembered: more than a process drives."""
+"""Maximum number of interrupted matches that are remembered. A process drives fewer matches."""
 
 CRASHES_FORGOTTEN_MS: Final = 5 * 60 * 1000
-"""Failures further apart than this are not in a row: a match that runs for hours may see a few."""
+"""Maximum time between consecutive failures. A match that runs for hours may have a few separate failures."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class _Drive:
         self.task = task
 
     def stop(self) -> None:
-        """Stop driving: another process has the match, or it has ended."""
+        """Stop driving, because another process has the match, or because it has ended."""
         self.lease.lose()
         self.task.cancel()
 
@@ -85,13 +85,13 @@ class Supervisor:
         )
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
-        """Failures in a row of each match, and the time of the last one."""
+        """Number of consecutive failures of each match, and the time of the last failure."""
         self._interrupted: dict[str, int] = {}
-        """Matches that this process drove until an error or until their lease ended, and their fences."""
+        """Fences of matches that this process drove until an error, or until their lease ended."""
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: dict[tuple[str, int], int] = {}
-        """Leases without a task, and since when."""
+        """Leases without a task, with the time when this was first noticed."""
         self._woken = asyncio.Event()
         self._fleet_changed = asyncio.Event()
         self._faulty: set[str] = set()
@@ -139,10 +139,10 @@ class Supervisor:
     async def drain(self) -> None:
         """Release all leases. The games go on, and other processes can acquire the matches.
 
-        Each match is saved first, so this may take many seconds: heartbeats go on meanwhile.
+        Each match is saved first, so this may take many seconds. Heartbeats are sent meanwhile.
         """
         self._is_draining = True
-        with suppress(DatabaseError, TimeoutError):  # then others find out by themselves
+        with suppress(DatabaseError, TimeoutError):  # then other processes acquire the matches a little later
             async with asyncio.timeout(RETRY_S):
                 await self._heartbeat.announce_stop()
         try:
@@ -157,7 +157,7 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)  # if this is cancelled, it ends at once, and they go on
+            await asyncio.wait(tasks)  # if this wait is cancelled, it ends at once, and the tasks continue
 
     async def _loop(
         self,
@@ -181,7 +181,7 @@ class Supervisor:
             await pause()
 
     def _log_unavailable(self, exc: DatabaseUnavailableError) -> None:
-        if not self._is_unavailable:  # log it once, not every second for every match
+        if not self._is_unavailable:  # log this once, not every second for every match
             _log.warning("database unavailable", extra={"error": str(exc)})
         self._is_unavailable = True
 
@@ -195,7 +195,10 @@ class Supervisor:
     # --- leases ---------------------------------------------------------------------------------------------------
 
     async def _acquire_due(self) -> None:
-        notified, self._notified = self._notified, set()  # before rows are read: they may change again meanwhile
+        notified, self._notified = (
+            self._notified,
+            set(),
+        )  # before rows are read, because they may change again meanwhile
         for server_id in notified & self._drives.keys():
             await self._check(server_id)
         is_created_here = not notified <= self._drives.keys()
@@ -205,7 +208,7 @@ class Supervisor:
                 return
 
     async def _claim(self, limit: int, is_ending: bool | None) -> int:
-        """Acquire at most `limit` matches that are due; return how many."""
+        """Acquire at most `limit` due matches; return their number."""
         if limit <= 0:
             return 0
         found = await servers.claim_due(
@@ -221,10 +224,10 @@ class Supervisor:
         return len(found)
 
     async def _shares(self, *, is_created_here: bool) -> dict[bool | None, int]:
-        """Return how many matches this process may acquire, by whether they have ended (None: all of them).
+        """Return how many matches this process may acquire, by whether they have ended (None for both kinds).
 
-        Of those that have not ended only its share, so that all processes drive equally many. But a match that no other
-        process has acquired for a while does not wait any longer.
+        It acquires only its share of the matches that have not ended, so that all processes drive equally many. Matches
+        that no other process has acquired for a while are acquired beyond this share.
         """
         room = CLAIM_ROWS if self._deps.max_matches is None else self._deps.max_matches - len(self._drives)
         if not self._deps.db.is_postgres:
@@ -241,7 +244,7 @@ class Supervisor:
         return {True: due.ending, False: min(max(share, due.late), room)}
 
     async def _check(self, server_id: str) -> None:
-        """Stop driving a match if its fence has changed: its caller canceled it."""
+        """Stop driving a match if its fence has changed, because its caller canceled it."""
         row = await servers.get(self._deps.db, server_id)
         drive = self._drives.get(server_id)
         if row is not None and drive is not None and row.fence != drive.lease.row.fence:
@@ -250,9 +253,9 @@ class Supervisor:
     def _begin(self, row: ServerRow) -> None:
         before = self._drives.get(row.id)
         if before is not None:
-            # The task lost its match: the caller canceled it, or the lease expired.
+            # The earlier task lost its match, because the caller canceled it or the lease expired.
             before.stop()
-        # The fence says whether another process has acquired it meanwhile.
+        # The fence shows whether another process has acquired the match meanwhile.
         elif row.phase is ServerPhase.RUNNING and self._interrupted.get(row.id) != row.fence - 1:
             self._deps.metrics.takeovers.inc(row.region)
         self._interrupted.pop(row.id, None)
@@ -271,13 +274,13 @@ class Supervisor:
         self._woken.set()
 
     async def _beat(self) -> None:
-        """Prove that this process is alive."""
+        """Send a heartbeat."""
         self._beat_s = asyncio.get_running_loop().time()
         if not self._is_drained and await self._heartbeat.beat(self._watch):
             self._woken.set()
 
     async def _wait_to_beat(self) -> None:
-        """Wait until the next heartbeat is due: at once if the last one took longer than that."""
+        """Wait until the next heartbeat is due. It is due at once if the last one took longer than the interval."""
         await asyncio.sleep(self._beat_s + self._intervals.beat_s - asyncio.get_running_loop().time())
 
     async def _end_dead_leases(self) -> None:
@@ -292,7 +295,7 @@ class Supervisor:
             drive.lease.until_ms = until_ms
 
     async def _watch(self) -> None:
-        """Stop driving matches that another process has ended or acquired, and find entries that it has stored."""
+        """Stop driving matches that other processes have ended or acquired, and find entries that they have stored."""
         drives, matches = dict(self._drives), self._deps.live
         applied = {server_id: live.seq for server_id in drives if (live := matches.get(server_id)) is not None}
         held = await servers.held(self._deps.db, self._owner)
@@ -304,7 +307,7 @@ class Supervisor:
         await self._release_unused([(server_id, fence) for server_id, (fence, _) in held.items()], now_ms)
 
     async def _find_actions(self) -> None:
-        """Find requests for actions that another process has stored: a replica, or the command line."""
+        """Find action requests that another process has stored: a replica, or the command line."""
         for server_id, seq in await match_actions.waiting(self._deps.db):
             live = self._deps.live.get(server_id)
             if live is not None:
@@ -314,7 +317,7 @@ class Supervisor:
         await asyncio.sleep(self._intervals.watch_s if self._deps.db.is_shared else self._intervals.check_s)
 
     def _stop_lost(self, drives: Mapping[str, _Drive], held: Mapping[str, int]) -> list[_Drive]:
-        """Stop driving matches that this process no longer holds; return the others."""
+        """Stop driving matches whose lease this process no longer holds; return the other matches."""
         kept = []
         for server_id, drive in drives.items():
             if held.get(server_id) == drive.lease.row.fence:
@@ -332,7 +335,7 @@ class Supervisor:
                 live.announce(seq)
 
     async def _release_unused(self, held: Iterable[tuple[str, int]], now_ms: int) -> None:
-        """Release leases that have had no task for a while: the answer that we hold them may have been lost."""
+        """Release leases that have had no task for a while. The answer to their acquisition may have been lost."""
         unused = {item: self._unused.get(item, now_ms) for item in held if item[0] not in self._drives}
         for (server_id, fence), since_ms in unused.items():
             if now_ms - since_ms >= UNUSED_MS:
@@ -343,7 +346,7 @@ class Supervisor:
     # --- one match ------------------------------------------------------------------------------------------------
 
     async def _drive(self, lease: Lease, after: asyncio.Task[None] | None) -> None:
-        """Drive a match once the task before has stopped."""
+        """Drive a match after its earlier task has stopped."""
         row = lease.row
         context = self._deps.spans.context_of(row)
         begin_work(traceparent=None if context is None else context.header)
@@ -355,7 +358,7 @@ class Supervisor:
         except LeaseLostError:
             self._crashes.pop(row.id, None)
             self._note_interruption(row)
-            # Unless another process has the match, the lease may have been renewed in the meantime: end it.
+            # If no other process has the match, the lease may have been renewed in the meantime, so release it.
             await self._release(lease, self._deps.clock.now_ms())
         except asyncio.CancelledError:
             await self._release(lease, self._deps.clock.now_ms())
@@ -373,13 +376,13 @@ class Supervisor:
             self._note_interruption(row)
         except DeadlyMatchError:
             await self._survive(lease, must_end=True)
-        except Exception:  # noqa: BLE001 - a bug in one match must not end the others
+        except Exception:  # noqa: BLE001 - a bug in one match must not affect the others
             await self._survive(lease)
             self._note_interruption(row)
 
     def _note_interruption(self, row: ServerRow) -> None:
         if len(self._interrupted) >= MAX_INTERRUPTED:
-            self._interrupted.clear()  # those that other processes have acquired meanwhile stay otherwise
+            self._interrupted.clear()  # matches that other processes have acquired are not removed otherwise
         self._interrupted[row.id] = row.fence
 
     async def _step(self, lease: Lease) -> None:
@@ -403,7 +406,7 @@ class Supervisor:
         await end_leased_match(lease, self._deps, outcome)
 
     async def _lose_entry(self, lease: Lease, failed: EntryFailedError) -> None:
-        """Set an entry aside that could not be applied. The match goes on from its snapshot, without the entry."""
+        """Set aside an entry that could not be applied. The match continues from its snapshot without the entry."""
         if not failed.costs_entry:
             await self._survive(lease)
             return
@@ -413,7 +416,7 @@ class Supervisor:
         try:
             lease.check()
             await self._deps.suspects.set_aside(failed.entry)
-        except (LeaseLostError, DatabaseError) as exc:  # it fails again in the process that has the match next
+        except (LeaseLostError, DatabaseError) as exc:  # the next process that drives the match tries again
             _log.warning("entry not set aside", extra={**about, "error": str(exc)})
         await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
 
@@ -442,7 +445,7 @@ class Supervisor:
         return crashes
 
     async def _release(self, lease: Lease, next_at_ms: int) -> None:
-        # A second cancellation ends this await, and nothing would see a later exception: `_try_release` must not raise.
+        # A second cancellation ends this await, so `_try_release` must not raise: the exception would be lost.
         await asyncio.shield(self._try_release(lease, next_at_ms))
 
     async def _try_release(self, lease: Lease, next_at_ms: int) -> None:
@@ -455,24 +458,27 @@ class Supervisor:
             _log.warning("lease not released, it will expire", extra=about)
 
     async def _confirm_handover(self, lease: Lease) -> None:
-        """Make the match due now; its due time gives us time to stop."""
-        with suppress(DatabaseError):  # then it stays due at that later time
+        """Make the match due now. Its due time was later, to give this process time to stop."""
+        with suppress(DatabaseError):  # then the match is due at that later time
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 
     # --- free slots -------------------------------------------------------------------------------------------------
 
     def _note_change(self, region: Region) -> None:
-        """Wake pending matches: a server became ready, or the fleet has a fault or no longer has one."""
+        """Wake pending matches, because a server became ready, or because a fault of the fleet began or ended."""
         if region.fleet.fault is not None:
             self._faulty.add(region.code)
         elif region.code in self._faulty:
             self._faulty.discard(region.code)
             self._healed.add(region.code)
-            self._deps.machine_faults.clear(region.code)  # attempts failed because of that fault
+            self._deps.machine_faults.clear(region.code)  # attempts had failed because of the fleet's fault
         self._fleet_changed.set()
 
     async def _wake_waiting(self) -> None:
-        """Wake pending matches if servers are free: a fleet has grown, a server has rested, or a process has died."""
+        """Wake pending matches if servers have become free.
+
+        A fleet may have grown, the rest of a faulty server may be over, or a process may have died.
+        """
         self._fleet_changed.clear()
         await resting_slots.end_rests(self._deps.db, self._deps.clock.now_ms())
         for code in tuple(self._healed):
@@ -493,7 +499,7 @@ class Supervisor:
                 self._woken.set()
 
     async def _wait_for_free_slots(self) -> None:
-        """Wait until a fleet reports a server that became ready, but at most `free_slots_s`."""
+        """Wait until a fleet reports a change, but at most `free_slots_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._intervals.free_slots_s):
                 await self._fleet_changed.wait()

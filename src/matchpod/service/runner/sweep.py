@@ -1,4 +1,4 @@
-"""Search the fleets for servers without a match, and release those that certainly have none."""
+"""Search the fleets for servers without a match, and release servers that certainly have no match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps all regions; what was seen in earlier sweeps is in memory, so a new process releases nothing at first."""
+    """Sweeps all regions. Earlier observations are only in memory, so a new process releases nothing at first."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -37,7 +37,7 @@ class Sweeper:
             _log.warning("released orphaned slots", extra={"count": freed})
 
     async def _sweep_region(self, region: Region) -> None:
-        # List the fleet first: a match created meanwhile is open by the time the rows are read.
+        # List the fleet first, so that a match that is created meanwhile is already open when the rows are read.
         running = await region.fleet.servers()
         known = await self._known(region, running)
         watch = self._watches.setdefault(region.code, OrphanWatch())
@@ -47,7 +47,7 @@ class Sweeper:
         self._report_foreign(region, plan, running)
         for server_id in plan.release:
             _log.warning("releasing server without a match", extra={"region": region.code, "server_id": server_id})
-            with suppress(FleetError):  # release the others anyway
+            with suppress(FleetError):  # release the other servers anyway
                 await region.fleet.release(server_id, "")
                 self._deps.metrics.swept.inc(region.code)
 
@@ -73,8 +73,8 @@ class Sweeper:
         new = self._report(region, "withheld", plan.withhold)
         if new:
             _log.error(
-                "running servers have no match in this database; is it the right one? they are left alone until"
-                f" `matchpod regions sweep {region.code} --yes`",
+                "running servers have no match in this database; is it the right database? they are not released"
+                f" without `matchpod regions sweep {region.code} --yes`",
                 extra={"region": region.code, "count": len(plan.withhold), "server_ids": new},
             )
 
@@ -87,7 +87,7 @@ class Sweeper:
             _log.warning("servers of another installation are left alone", extra=about)
 
     def _report(self, region: Region, kind: str, server_ids: Sequence[str]) -> list[str]:
-        """Return the servers that were not reported before, and forget those that are gone."""
+        """Return the servers that were not reported before, and forget reported servers that are gone."""
         key = f"{kind} {region.code}"
         new = [server_id for server_id in server_ids if (key, server_id) not in self._reported]
         others = {reported for reported in self._reported if reported[0] != key}

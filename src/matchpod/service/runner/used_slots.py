@@ -1,6 +1,6 @@
-"""Remember which servers of a fleet are in use elsewhere, so that waiting matches do not ask them constantly.
+"""Remember which servers of a fleet are in use elsewhere, so that waiting matches do not check them constantly.
 
-Nothing reports that such a server became free, so it is asked again, by one match at a time.
+There is no notification when such a server becomes free, so it is polled, by one match at a time.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ import asyncio
 from typing import Final
 
 ASK_AGAIN_MS: Final = 15_000
-"""How long a server in use is not asked again. However many matches wait, a process connects to it this often; a match
-gets it, with the time until one is woken, at most half a minute after it became free."""
+"""Time between two checks of a server in use, per process, regardless of how many matches wait. A match gets the server
+at most half a minute after it became free, because the match must be woken too."""
 
 
 class UsedSlots:
-    """The slots whose servers this process found in use by another installation."""
+    """The slots with servers that this process found in use by another installation."""
 
     def __init__(self, ask_again_ms: int = ASK_AGAIN_MS) -> None:
         self._ask_again_ms = ask_again_ms
         self._found: dict[tuple[str, str], tuple[int, str]] = {}
-        """When to ask again, and why the slot cannot be used, by region and slot."""
+        """By region and slot: when to check the server again, and why the slot cannot be used."""
         self._turns: dict[str, asyncio.Lock] = {}
         self._asking: dict[str, str] = {}
-        """The match whose turn it is, by region."""
+        """The match that may check servers now, by region."""
 
     def record(self, region: str, slot: str, now_ms: int, error: str) -> bool:
-        """Record that the server of a slot is in use; True if that was not known."""
+        """Record that the server of a slot is in use; True if this is new."""
         is_new = (region, slot) not in self._found
         self._found[region, slot] = (now_ms + self._ask_again_ms, error)
         return is_new
@@ -35,11 +35,11 @@ class UsedSlots:
         self._found.pop((region, slot), None)
 
     def known(self, region: str) -> set[str]:
-        """Return the slots of a region whose servers were in use when they were last asked."""
+        """Return the slots of a region whose servers were in use at their last check."""
         return {slot for code, slot in self._found if code == region}
 
     def skipped(self, region: str, now_ms: int) -> dict[str, str]:
-        """Return the slots that are not to be asked now, and why they cannot be used."""
+        """Return the slots that must not be checked now, and why they cannot be used."""
         return {
             slot: error
             for (code, slot), (until_ms, error) in self._found.items()
@@ -47,13 +47,13 @@ class UsedSlots:
         }
 
     async def begin(self, region: str, server_id: str) -> None:
-        """Wait until it is the turn of a match to ask the servers of a region; it keeps the turn until `end`."""
+        """Wait until a match may check the servers of a region. Other matches wait until `end` is called for it."""
         if self._asking.get(region) != server_id:
             await self._turns.setdefault(region, asyncio.Lock()).acquire()
             self._asking[region] = server_id
 
     def end(self, region: str, server_id: str) -> None:
-        """End the turn of a match, if it has it."""
+        """End the turn of a match, if it is its turn."""
         if self._asking.get(region) == server_id:
             del self._asking[region]
             self._turns[region].release()

@@ -1,8 +1,8 @@
 """Raise an event when a match begins to need attention, for organizations whose webhooks send such events.
 
-Attention is computed from the state of a match, so a process looks every few seconds at the matches that it drives, and
-at those that no process drives yet. What was raised is stored with its event: it is raised once, in any process, until
-its reason is gone.
+Attention is computed from the state of a match. Every few seconds, each process checks the matches that it drives, and
+the matches that no process drives yet. Raised attention is stored with its event, so that only one process raises it.
+It is raised again only after its reason was gone.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from matchpod.storage.match_lists import open_of, summaries_of
 from matchpod.storage.servers import ServerRow, ServerSummary
 
 LOOK_S: Final = 5.0
-"""How often matches are looked at: people react within minutes."""
+"""Seconds between two checks of the matches. People react within minutes, so more frequent checks are not needed."""
 TURN: Final = 20
-"""Matches that are looked at in one go."""
+"""Number of matches that are checked before the event loop may run other tasks."""
 MAX_GIVEN_UP: Final = 100
-"""Callbacks that were given up lately, of an organization."""
+"""Maximum number of given-up callbacks that are read per organization."""
 GIVEN_UP_MS: Final = 24 * 60 * 60 * 1000
-"""For how long a callback that was given up counts."""
+"""How long after its creation a given-up callback needs attention."""
 _CALLBACK: Final = Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
 
 _log = logging.getLogger(__name__)
 
 
 class AttentionWatch:
-    """Looks at the matches of organizations that want to know; any number of processes may share a database."""
+    """Checks the matches of organizations whose webhooks send these events. Processes may share a database."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class AttentionWatch:
         wake: Callable[[], None] = lambda: None,
         look_s: float = LOOK_S,
     ) -> None:
-        """`wake` is called when an event was stored."""
+        """`wake` is called after an event was stored."""
         self._db = db
         self._clock = clock
         self._live = live
@@ -63,7 +63,7 @@ class AttentionWatch:
         self._look_s = look_s
 
     async def run(self) -> None:
-        """Look until cancelled. Never raises, except when cancelled."""
+        """Check matches until cancelled. Never raises, except when cancelled."""
         while True:
             try:
                 await self.look()
@@ -75,7 +75,7 @@ class AttentionWatch:
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:
-        """Raise new reasons, and forget reasons that are gone."""
+        """Raise attention for new reasons, and end it for reasons that are gone."""
         watched = await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED)
         await webhooks.end_unwatched_attention(self._db, watched)
         for org_id in watched:
@@ -87,19 +87,19 @@ class AttentionWatch:
                 if reasons is None:
                     elsewhere.add(row.id)
                     continue
-                lasting |= {(row.id, one.kind) for one in reasons}
-                for one in reasons:
-                    if (row.id, one.kind) not in raised:
-                        await self._raise(row, one)
+                lasting |= {(row.id, reason.kind) for reason in reasons}
+                for reason in reasons:
+                    if (row.id, reason.kind) not in raised:
+                        await self._raise(row, reason)
                 if number % TURN == 0:
-                    await asyncio.sleep(0)  # log posts and callers go first
+                    await asyncio.sleep(0)  # log posts and API requests take precedence
             lasting |= await self._given_up(org_id, raised)
-            gone = [one for one in sorted(raised - lasting) if one[0] not in elsewhere]
+            gone = [(server_id, kind) for server_id, kind in sorted(raised - lasting) if server_id not in elsewhere]
             if gone:
                 await webhooks.end_attention(self._db, gone)
 
     def _reasons(self, row: ServerRow) -> tuple[Attention, ...] | None:
-        """Why a person should look at a match; None if another process knows."""
+        """Return why a match needs attention; None if another process drives it."""
         live = self._live.get(row.id)
         if live is None and row.phase is ServerPhase.RUNNING:
             return None
@@ -111,11 +111,11 @@ class AttentionWatch:
         return attention_of(situation_of(row, progress, self._clock.now_ms(), silent_ms=silent_ms))
 
     async def _given_up(self, org_id: str, raised: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Raise attention for callbacks that were given up, and return the reasons of all."""
+        """Raise attention for callbacks that were given up. Return the server and the reason of each, old and new."""
         from_ms = self._clock.now_ms() - GIVEN_UP_MS
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=from_ms)
         _, found = await callback_lists.list_page(self._db, org_id, query)
-        lasting = {(one.server_id, _CALLBACK.kind) for one in found}
+        lasting = {(callback.server_id, _CALLBACK.kind) for callback in found}
         new = [server_id for server_id, kind in sorted(lasting) if (server_id, kind) not in raised]
         for row in await summaries_of(self._db, new) if new else []:
             await self._raise(row, _CALLBACK)

@@ -1,7 +1,7 @@
-"""Build the bodies of webhooks: an event of an organization, with the API's view of its subject as `data`.
+"""Build the bodies of webhook deliveries: an event of an organization, with the API's view of its subject as `data`.
 
-The events are those of the organization's stream. What the API returns is read when the deliveries are made, usually
-within a second of the event, and without passwords: bodies are kept and shown.
+The events are the same as in the organization's stream. `data` is read when the delivery is created, usually within a
+second of the event. It has no passwords, because bodies are stored and shown.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ Data = (
 
 
 class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a webhook sends."""
+    """The body of a webhook delivery."""
 
     type: Annotated[str, Meta(description="The type of the event.")]
     sequence: Annotated[
         int,
         Meta(
-            description="The number of the event in your organization: the `id` in its stream. It grows by one or more "
-            "with each event, so it restores the order of those that arrive late. 0 for a test."
+            description="The number of the event in your organization: the `id` in its stream. It grows with each "
+            "event, so you can sort events that arrive late. 0 for a test."
         ),
     ]
     timestamp: IsoTime
@@ -66,20 +66,20 @@ class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     external_match_id: Annotated[str | None, Meta(description="Your own id of the match; null if it has none.")]
     labels: LabelsIfAny = UNSET
     simulated: SimulatedIfSo = UNSET
-    data: Annotated[msgspec.Raw, Meta(description="What the API returns of the same thing.")]
+    data: Annotated[msgspec.Raw, Meta(description="The same object that the API returns.")]
 
 
 class PreparedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that webhooks send, with its body."""
+    """An event for webhooks, with its body."""
 
     event: WebhookEvent
     seq: int
     server_id: str
     body: bytes
     head: MatchEventBase
-    """The event in the stream."""
+    """The event as in the stream."""
     title: str
-    """The name of the match for people."""
+    """The display name of the match."""
 
 
 _TYPES: Final[Mapping[type[MatchEventBase], WebhookEvent]] = {
@@ -100,7 +100,7 @@ _decode: Final = msgspec.json.Decoder(OrganizationEvent).decode
 
 
 def read_event(line: bytes) -> MatchEventBase | None:
-    """Return a stored event; None if a later version stored it and this version does not know it."""
+    """Decode a stored event; None if this version does not know its type, because a later version stored it."""
     try:
         found = _decode(line)
     except msgspec.ValidationError:
@@ -109,7 +109,7 @@ def read_event(line: bytes) -> MatchEventBase | None:
 
 
 def type_of(event: MatchEventBase) -> WebhookEvent | None:
-    """Return the type under which webhooks send an event of the stream; None if they do not."""
+    """Return the webhook type of an event of the stream; None if webhooks do not send it."""
     if isinstance(event, events.MatchEndedEvent):
         return WebhookEvent.MATCH_ENDED if event.outcome == MATCH_OVER else WebhookEvent.MATCH_CANCELED
     if isinstance(event, events.ActionChangedEvent):
@@ -125,11 +125,11 @@ class Bodies:
         self._history = history
 
     async def prepare(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
-        """Return the event with its body; None if what it is about was deleted."""
+        """Return the event with its body; None if its subject was deleted."""
         row = await servers.get(self._db, event.server_id)
         if row is None or row.org_id != org_id:
             return None
-        row = visible_row(row, Audience.MEMBERS)  # bodies are shown to members, and receivers are not of one kind
+        row = visible_row(row, Audience.MEMBERS)  # members can read bodies; who reads them at the receiver is unknown
         try:
             data = await self._data(row, event)
         except NotFoundError:
@@ -185,27 +185,29 @@ class Bodies:
         return action_view(found, has_ended=row.has_ended, shows_actor=False)
 
     async def missed_failures(self, event: events.MatchEndedEvent, before: Sequence[bytes]) -> list[bytes]:
-        """Return the events of actions that failed because the match ended, unless they are among those before its end.
+        """Return the events of actions that failed because the match ended, except those already in `before`.
 
-        A match that is canceled ends without the process that knows its open actions.
+        When a match is canceled, these events are not written, because the process that cancels it may not be the one
+        that knows the open actions. `before` has the events that precede the end of the match.
         """
-        found = [one for one in await match_actions.of_server(self._db, event.server_id) if one.detail == AT_END]
+        actions = await match_actions.of_server(self._db, event.server_id)
+        found = [action for action in actions if action.detail == AT_END]
         if not found:
             return []
         row = await servers.get(self._db, event.server_id)
         if row is None:
             return []
         known = {
-            one.action_id
-            for one in map(read_event, before)
-            if isinstance(one, events.ActionChangedEvent) and one.state is ActionState.FAILED
+            earlier.action_id
+            for earlier in map(read_event, before)
+            if isinstance(earlier, events.ActionChangedEvent) and earlier.state is ActionState.FAILED
         }
         lines = []
-        for one in reversed(found):
-            with suppress(msgspec.ValidationError):  # of a type that a later version has stored
-                request = msgspec.json.decode(one.request, type=ActionRequest)
-                failed, at_ms = ActionState.FAILED, one.changed_at_ms
-                if one.id not in known:
+        for action in reversed(found):
+            with suppress(msgspec.ValidationError):  # a later version has stored an action of an unknown type
+                request = msgspec.json.decode(action.request, type=ActionRequest)
+                failed, at_ms = ActionState.FAILED, action.changed_at_ms
+                if action.id not in known:
                     lines.append(
                         organization_event_lines.action_changed(row, request, failed, detail=AT_END, at_ms=at_ms)
                     )
@@ -213,7 +215,7 @@ class Bodies:
 
 
 def test_body(timestamp: str) -> bytes:
-    """Return the body of a test."""
+    """Return the body of a test delivery."""
     body = WebhookBody(
         type=TEST_EVENT,
         sequence=0,
@@ -226,5 +228,5 @@ def test_body(timestamp: str) -> bytes:
 
 
 def _reader(org_id: str) -> Principal:
-    """Who reads for the webhooks of an organization: someone who may see everything but passwords."""
+    """Return a principal that can read all views of an organization for its webhooks, except passwords."""
     return Principal(org_id=org_id, key_id="webhooks", role=Role.ADMIN, scopes=frozenset({Scope.SERVERS_READ}))

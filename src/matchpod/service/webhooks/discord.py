@@ -1,6 +1,6 @@
-"""Write events as messages for a Discord channel. Several events become one message.
+"""Format events as messages for a Discord channel. Several events become one message.
 
-What players and callers typed is shown as it is: without formatting, and without mentions.
+Text of players and callers is escaped, so that it has no effect as formatting or as a mention.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from matchpod.core.views.organization_event_shapes import MatchEventBase, Raised
 from matchpod.storage.servers import ServerRow
 
 PAUSE_MS: Final = 60_000
-"""The least time between two messages of a webhook."""
+"""Minimum time between two messages of a webhook."""
 
 GATHER_MS: Final = 5_000
-"""How long the first event of a message waits for others."""
+"""How long a message waits for more events after its first event."""
 
 MAX_MERGE_MS: Final = 60 * 60_000
-"""A message that failed gets more events if its next attempt is due within this time; otherwise they are in a new one,
-so that they do not wait for hours."""
+"""New events are added to a waiting message if its next attempt is due within this time. Otherwise they go into a new
+message, so that they do not wait for hours."""
 
 MESSAGE_TYPE: Final = "message"
-"""The name of a delivery that has several events."""
+"""The event type of deliveries that may have several events."""
 
 MAX_CONTENT: Final = 1_900
-"""Most characters of a message. Discord allows 2,000; the rest is for the line that counts what is left out."""
+"""Maximum number of characters of the events in a message. Discord allows 2,000 characters; the rest is reserved for
+the line with the number of omitted events."""
 
 _MORE: Final = re.compile(r"\n… and ([0-9]{1,9}) more$")
 _MARKUP: Final = re.compile(r"([\\*_~`|<>\[\]()#:@-])")
@@ -43,7 +44,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def message(line: str, before: bytes | None = None) -> bytes:
-    """Return the body of a message with this line, after those of another body that was not sent yet."""
+    """Return the body of a message with this line, after the lines of `before`, a body that was not sent yet."""
     if before is None:
         return msgspec.json.encode(_Message(content=line[:MAX_CONTENT]))
     content = msgspec.json.decode(before, type=_Message).content
@@ -58,12 +59,12 @@ def message(line: str, before: bytes | None = None) -> bytes:
 
 
 def may_show(event: MatchEventBase) -> bool:
-    """False for what a format with many readers never sends, whatever types it chose: leads are not proof."""
+    """False for events that are never sent to a channel with many readers, because leads are not proof."""
     return not (isinstance(event, events.AttentionRaisedEvent) and event.attention.kind == LEADS)
 
 
 def title_of(row: ServerRow) -> str:
-    """Return the name of a match for people: its teams, or its ids."""
+    """Return the display name of a match: its teams, or an id."""
     settings = read_settings(row.settings)
     if settings.team1 is not None and settings.team2 is not None:
         return f"{_plain(settings.team1.name)} – {_plain(settings.team2.name)}"
@@ -71,7 +72,7 @@ def title_of(row: ServerRow) -> str:
 
 
 def line_of(event: MatchEventBase, title: str) -> str:
-    """Return the line of an event."""
+    """Return the message line of an event."""
     return f"**{title}**: {_words(event)}"
 
 
@@ -106,14 +107,14 @@ def _words(event: MatchEventBase) -> str:
 
 
 def _time(reason: RaisedAttention) -> str:
-    """A start or end time, to the minute."""
+    """Return the start or end time in parentheses, to the minute; empty if there is neither."""
     if reason.since is not None:
         return f" (since {reason.since[11:16]} UTC)"
     return "" if reason.until is None else f" (until {reason.until[11:16]} UTC)"
 
 
 def _name(event: events.MapFinishedEvent) -> str:
-    names = [one.name for one in event.maps if one.number == event.map_number]
+    names = [played.name for played in event.maps if played.number == event.map_number]
     return f", {_plain(names[0])}," if names else ""
 
 
@@ -132,5 +133,5 @@ def _ruling(event: events.MatchRuledEvent) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Discord would format, and keep it on one line."""
+    """Escape Discord's markup, and replace line breaks with spaces."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Deliver webhooks as callbacks are delivered, but with separate places and with retries for a day."""
+"""Deliver the events of webhooks like callbacks, but with separate places and with retries for a day."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow
 from matchpod.storage.webhooks import OffBecause
 
 MAX_PLACES: Final = 512
-"""Attempts at a time, of all webhooks."""
+"""Maximum number of concurrent attempts of all webhooks."""
 PER_WEBHOOK: Final = 64
-"""Attempts of one webhook at a time: six per second if its receiver hangs for all."""
+"""Maximum number of concurrent attempts per webhook. If its receiver never answers, timeouts allow six per second."""
 
 LIMITS: Final = DispatchLimits(max_per_host=PER_WEBHOOK)
 
@@ -93,7 +93,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
             )
         except ValueError as exc:
             self._report_sealed(row, str(exc))
-            return PutOff()  # no attempt is made, so it is delivered once the vault key is right
+            return PutOff()  # no attempt is counted, so it is delivered once the vault key is correct
         if webhook.format is WebhookFormat.DISCORD:
             now_ms = self._clock.now_ms()
             if not await webhooks.begin_message(self._db, webhook.id, now_ms=now_ms, pause_ms=PAUSE_MS):

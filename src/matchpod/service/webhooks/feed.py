@@ -1,8 +1,9 @@
 """Turn the events of organizations into deliveries of their webhooks, each event once.
 
-A position per organization says up to which of its events that was done; it moves in the transaction that stores the
-deliveries, and only from where it was. So an event is neither lost nor stored twice, also if a process dies, or if
-several read the same events. While no webhook is on, one query every few seconds is all that this costs.
+Each organization has a position, the number of its last processed event. It is advanced in the transaction that stores
+the deliveries, and only if it has not changed since it was read. So no event is lost or delivered twice, even if a
+process dies or if several processes read the same events. While no webhook is on, this costs only one query every few
+seconds.
 """
 
 from __future__ import annotations
@@ -30,36 +31,38 @@ from matchpod.storage.webhook_deliveries import DeliveryRow
 from matchpod.storage.webhooks import Behind, WebhookRow
 
 POLL_S: Final = 0.5
-"""How often new events are looked for while a webhook is on."""
+"""Seconds between polls for new events while a webhook is on."""
 IDLE_S: Final = 2.0
-"""The same while no webhook is on: a new webhook sends the events since its creation."""
+"""Seconds between polls while no webhook is on. A new webhook does not miss events, because it sends all events since
+its creation."""
 PAGE: Final = 200
-"""Events read at a time. Most are scores, which no webhook sends."""
+"""Maximum number of events per read. Most events are scores, which no webhook sends."""
 MAX_PREPARED: Final = 50
-"""Events whose bodies are built before they are stored: the details of a map may have 50 KB."""
+"""Maximum number of bodies that are built before they are stored. The details of a map may have 50 KB."""
 MAX_ROWS: Final = 200
-"""Deliveries that are stored in a transaction, apart from those of its last event."""
+"""Maximum number of deliveries per transaction. The deliveries of its last event may exceed it."""
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""The same for their bodies."""
+"""Limit for the bytes of the bodies per transaction. The deliveries of its last event may exceed it."""
 MAX_UNSTORED: Final = 500
-"""Events without a delivery after which the position is stored all the same."""
+"""Number of events without a delivery after which the position is stored anyway."""
 MAX_WAITING: Final = 20_000
-"""Deliveries of a webhook that wait; of later events they are given up at once, and can be sent again."""
+"""Maximum number of waiting deliveries per webhook. Further deliveries are given up at once, and can be sent again."""
 EARLIER: Final = 32
-"""Events before the end of a match that may be of the same transaction: more than a match has open actions."""
+"""Number of events before the end of a match that are searched for events of the same transaction. It is larger than
+the number of actions that a match can have open."""
 
 _log = logging.getLogger(__name__)
 
 
 class FeedPace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often events are looked for."""
+    """The poll intervals of the feed."""
 
     poll_s: float = POLL_S
     idle_s: float = IDLE_S
 
 
 class EventFeed:
-    """Makes the deliveries of all organizations; any number of processes may share a database."""
+    """Creates the deliveries of all organizations; any number of processes may share a database."""
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
@@ -74,7 +77,7 @@ class EventFeed:
         pace: FeedPace = FeedPace(),  # noqa: B008 - immutable
         max_waiting: int = MAX_WAITING,
     ) -> None:
-        """`wake` is called when deliveries were stored."""
+        """`wake` is called after deliveries were stored."""
         self._db = db
         self._clock = clock
         self._bodies = bodies
@@ -85,10 +88,10 @@ class EventFeed:
         self._pace = pace
         self._max_waiting = max_waiting
         self._seen: dict[str, tuple[int, int]] = {}
-        """By organization: its position, and up to which event nothing had to be delivered after it."""
+        """By organization: its stored position, and the last event read. The events in between need no delivery."""
 
     async def run(self) -> None:
-        """Make deliveries until cancelled. Never raises, except when cancelled."""
+        """Create deliveries until cancelled. Never raises, except when cancelled."""
         while True:
             wait_s = self._pace.poll_s
             try:
@@ -102,7 +105,7 @@ class EventFeed:
             await asyncio.sleep(wait_s)
 
     async def feed(self) -> bool:
-        """Make the deliveries of all new events; return whether any webhook is on."""
+        """Create the deliveries of all new events. Return True if any webhook is on."""
         has_more = True
         while has_more:
             has_more = False
@@ -111,14 +114,16 @@ class EventFeed:
         return await webhooks.have_any(self._db)
 
     async def _turn(self, position: Behind) -> bool:
-        """Read a page of an organization; return whether it may have more. Its errors do not stop the others."""
+        """Process a page of events of an organization. Return True if it may have more. Errors are logged, so that they
+        do not affect other organizations.
+        """
         try:
             return await self._read_page(position)
         except NothingChangedError:
-            return False  # another process was faster, or a message was sent meanwhile: read again the next time
+            return False  # another process was faster, or a message was sent meanwhile; the next poll tries again
         except (DatabaseUnavailableError, UnavailableError):
             raise
-        except Exception:  # noqa: BLE001 - the other organizations must not wait for this one
+        except Exception:  # noqa: BLE001 - an error of one organization must not affect others
             _log.exception("events of webhooks not read", extra={"org_id": position.org_id})
             self._metrics.crashes.inc("webhooks")
             return False
@@ -131,7 +136,7 @@ class EventFeed:
             return False
         if page[0][0] > start + 1 and start > 0:
             _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
-        # After the events: a webhook that was created before one of them is among these.
+        # Read the webhooks after the events, so that each webhook that was created before one of the events is found.
         active = await webhooks.switched_on(self._db, position.org_id)
         found, last = await self._prepare(position.org_id, page, active)
         await self._store(position, last, found, active)
@@ -140,7 +145,10 @@ class EventFeed:
     async def _prepare(
         self, org_id: str, page: Sequence[tuple[int, bytes]], active: Sequence[WebhookRow]
     ) -> tuple[list[PreparedEvent | bytes], int]:
-        """Return what is delivered (as lines, the events that are still to be raised) and the last event read."""
+        """Return the events to be delivered, and the number of the last event read.
+
+        Events of failed actions that are not in the stream yet are returned as lines, to be appended to it.
+        """
         found: list[PreparedEvent | bytes] = []
         last = page[0][0] - 1
         rows = size = 0
@@ -160,15 +168,15 @@ class EventFeed:
                     found.append(prepared)
                     receivers = sum(_wants(webhook, kind, seq) for webhook in active)
                     rows, size = rows + receivers, size + receivers * len(prepared.body)
-            await asyncio.sleep(0)  # log posts and callers go first
+            await asyncio.sleep(0)  # log posts and API requests take precedence
         return found, last
 
     async def _body(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
         try:
             return await self._bodies.prepare(org_id, seq, event, kind)
         except (DatabaseError, UnavailableError):
-            raise  # it is built the next time
-        except Exception:  # noqa: BLE001 - one event must not keep all others from being delivered
+            raise  # the next poll builds it
+        except Exception:  # noqa: BLE001 - an error of one event must not prevent the delivery of others
             _log.exception("event of webhooks could not be built", extra={"org_id": org_id, "seq": seq})
             self._metrics.crashes.inc("webhooks")
             return None
@@ -185,12 +193,12 @@ class EventFeed:
             self._seen[position.org_id] = (position.seq, last)
             return
         now_ms = self._clock.now_ms()
-        prepared = [one for one in found if isinstance(one, PreparedEvent)]
-        lines = [one for one in found if isinstance(one, bytes)]
+        prepared = [event for event in found if isinstance(event, PreparedEvent)]
+        lines = [line for line in found if isinstance(line, bytes)]
         statements = [webhooks.advance(position, last, owner=self._owner, now_ms=now_ms)]
         lost = 0
         for webhook in active:
-            wanted = [one for one in prepared if _sends(webhook, one)]
+            wanted = [event for event in prepared if _sends(webhook, event)]
             if wanted and webhook.format is WebhookFormat.DISCORD:
                 statements += await self._message(webhook, wanted, now_ms)
             elif wanted:
@@ -205,11 +213,11 @@ class EventFeed:
         self._wake()
 
     async def _room(self, webhook: WebhookRow, number: int) -> int:
-        """Return how many of these deliveries may wait; the others are given up at once."""
+        """Return how many of `number` new deliveries may wait; the others are given up at once."""
         waiting = await webhook_deliveries.waiting_of(self._db, webhook.id, at_most=self._max_waiting)
         room = max(0, min(number, self._max_waiting - waiting))
         if number > room:
-            _log.warning("too many deliveries wait", extra={"webhook_id": webhook.id, "given_up": number - room})
+            _log.warning("too many waiting deliveries", extra={"webhook_id": webhook.id, "given_up": number - room})
         return room
 
     def _deliveries(
@@ -221,27 +229,27 @@ class EventFeed:
                     id=new_callback_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
                     org_id=webhook.org_id,
                     webhook_id=webhook.id,
-                    server_id=one.server_id,
-                    event_type=one.event.value,
-                    seq=one.seq,
-                    body=one.body,
+                    server_id=event.server_id,
+                    event_type=event.event.value,
+                    seq=event.seq,
+                    body=event.body,
                     created_at_ms=now_ms,
                     next_at_ms=now_ms if number < room else None,
                 )
             )
-            for number, one in enumerate(wanted)
+            for number, event in enumerate(wanted)
         ]
 
     async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
-        """Add the events to the message that waits, or to a new one."""
+        """Return the statement that adds the events to the waiting message, or stores them as a new message."""
         until_ms = now_ms + discord.MAX_MERGE_MS
         waiting = await webhook_deliveries.open_message(self._db, webhook.id, discord.MESSAGE_TYPE, until_ms=until_ms)
         body = None if waiting is None else waiting.body
-        for one in wanted:
-            body = discord.message(discord.line_of(one.head, one.title), body)
+        for event in wanted:
+            body = discord.message(discord.line_of(event.head, event.title), body)
         if waiting is not None:
             return [webhook_deliveries.replace_body(waiting, body or b"")]
-        servers = Counter(one.server_id for one in wanted)
+        servers = Counter(event.server_id for event in wanted)
         return [
             webhook_deliveries.insert(
                 DeliveryRow(
@@ -263,10 +271,10 @@ def _wants(webhook: WebhookRow, kind: WebhookEvent, seq: int) -> bool:
     return webhook.from_seq < seq and is_wanted(kind, chosen=webhook.events, format=webhook.format)
 
 
-def _sends(webhook: WebhookRow, one: PreparedEvent) -> bool:
-    if webhook.format is WebhookFormat.DISCORD and not discord.may_show(one.head):
+def _sends(webhook: WebhookRow, event: PreparedEvent) -> bool:
+    if webhook.format is WebhookFormat.DISCORD and not discord.may_show(event.head):
         return False
-    return _wants(webhook, one.event, one.seq)
+    return _wants(webhook, event.event, event.seq)
 
 
 def _any_wants(kind: WebhookEvent, seq: int, active: Sequence[WebhookRow]) -> bool:

@@ -1,7 +1,7 @@
-"""Create, change and delete webhooks, show what they sent, and send it again.
+"""Create, change and delete webhooks, show their deliveries, and send deliveries again.
 
-The web layer has checked scope and role. A webhook of another organization does not exist for the caller. Its secret is
-shown once; its URL, which may be all that one needs to write to its receiver, only with its secrets hidden.
+The web layer has checked scope and role. A webhook of another organization does not exist for the caller. The secret of
+a webhook is shown once. Secrets in its URL are masked, because some receivers accept any request to their URL.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow, DeliveryS
 from matchpod.storage.webhooks import OffBecause, WebhookRow
 
 FULL_RETRY_S: Final = 60
-"""`Retry-After` if an organization has as many webhooks as it may have: one may be deleted meanwhile."""
+"""`Retry-After` if an organization has reached its limit of webhooks; a webhook may be deleted meanwhile."""
 
 TESTS_PER_MINUTE: Final = 30
-"""Tests of an organization per minute: each is a request to a receiver."""
+"""Maximum number of webhook tests per organization and minute; each test sends a request to a receiver."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Webhooks:
         wake: Callable[[], None] = lambda: None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        """`wake` is called when something is due."""
+        """`wake` is called when a delivery is due."""
         self._db = db
         self._clock = clock
         self._vault = vault
@@ -101,7 +101,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def create(self, principal: Principal, body: bytes) -> views.CreatedWebhook:
-        """Create a webhook, which sends the events from now on; RateLimitError if there are too many."""
+        """Create a webhook, which sends the events from now on; RateLimitError if the organization has too many."""
         may_be_private = await self._private.are_allowed()
         request = read_new_webhook(decode_json(body), allow_private=may_be_private)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
@@ -120,7 +120,7 @@ class Webhooks:
         record = self._audit.act_of(principal, Action.WEBHOOK_CREATED, target=row.id, detail=detail)
         if not await webhooks.create(self._db, row, record, max_webhooks=self._max_webhooks):
             raise RateLimitError(
-                f"This organization has {self._max_webhooks} webhooks, its limit. Delete one first.",
+                f"This organization has {self._max_webhooks} webhooks, which is its limit. Delete a webhook first.",
                 retry_after_s=FULL_RETRY_S,
             )
         _log.info("webhook created", extra=_log_fields(principal, row))
@@ -137,7 +137,7 @@ class Webhooks:
         if request.url is not None:
             shown = _shown_url(request.url, row.format)
             columns |= {"url": self._vault.seal(request.url), "shown_url": shown, "may_be_private": may_be_private}
-            columns["failing_since_ms"] = None  # of the receiver before
+            columns["failing_since_ms"] = None  # the failures were those of the previous receiver
             words.append(f"URL {mask_path(shown)}")
         if request.events is not None:
             events = " ".join(request.events)
@@ -164,7 +164,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def rotate_secret(self, principal: Principal, webhook_id: str) -> views.CreatedWebhook:
-        """Replace the secret, from the next attempt on. The old secret also signs for OLD_SECRET_MS."""
+        """Replace the secret from the next attempt on. For OLD_SECRET_MS, attempts are signed with both secrets."""
         row = await self._own(principal, webhook_id)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
         until_ms = now_ms + OLD_SECRET_MS
@@ -177,7 +177,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def test(self, principal: Principal, webhook_id: str) -> views.DeliveryItem:
-        """Send a test, also if the webhook is switched off."""
+        """Send a test event, even if the webhook is switched off."""
         row = await self._own(principal, webhook_id)
         self._tests.acquire(principal.org_id)
         now_ms = self._clock.now_ms()
@@ -216,7 +216,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def redeliver(self, principal: Principal, webhook_id: str, delivery_id: str) -> views.DeliveryItem:
-        """Request one more attempt; CallbackWaitingError while one is under way or scheduled."""
+        """Request one more attempt; CallbackWaitingError while an attempt is under way or scheduled."""
         row = await self._own(principal, webhook_id)
         found = await self._own_delivery(row, delivery_id)
         self._single.acquire(principal.org_id)
@@ -273,7 +273,7 @@ def _shown_url(url: str, format: WebhookFormat) -> str:
 
 
 def _visible(row: WebhookRow, principal: Principal) -> WebhookRow:
-    """The row as this principal may see it: the path of a URL may be its secret."""
+    """Return the row as this principal may see it. The path of its URL may be a secret."""
     if principal.audience.sees_creator:
         return row
     return msgspec.structs.replace(row, shown_url=mask_path(row.shown_url))

@@ -26,14 +26,14 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     url: Annotated[
         str,
         Meta(
-            description="The URL, with user info and all values of its query hidden as `***`; for `discord` also the "
-            "last part of its path, and for the role `member` all of it."
+            description="The URL, with user info and query values masked as `***`. For `discord`, the last part of "
+            "the path is masked too; for the role `member`, the whole path."
         ),
     ]
     events: Annotated[tuple[str, ...], Meta(description="The types of events that it sends; `*` for all.")]
     format: Annotated[WebhookFormat, Meta(description="`json` or `discord`.")]
-    enabled: Annotated[bool, Meta(description="Whether it is on; one that is switched off sends nothing.")]
-    disabled_at: Annotated[str | None, Meta(description="When it was switched off; null if it is on.")]
+    enabled: Annotated[bool, Meta(description="Whether the webhook is on. If it is switched off, it sends nothing.")]
+    disabled_at: Annotated[str | None, Meta(description="When the webhook was switched off; null if it is on.")]
     disabled_reason: Annotated[
         OffBecause | None,
         Meta(
@@ -44,11 +44,12 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failing_since: Annotated[
         str | None,
         Meta(
-            description="When the first attempt failed after the last one that succeeded; null if the last succeeded."
+            description="When the first attempt after the last successful one failed; null if the last one succeeded."
         ),
     ]
     old_secret_until: Annotated[
-        str | None, Meta(description="Until when the secret before the current one signs too; null if none does.")
+        str | None,
+        Meta(description="Until when the previous secret signs too; null if it does not, or if none exists."),
     ]
     created_at: IsoTime
 
@@ -57,7 +58,7 @@ class CreatedWebhook(WebhookView, frozen=True, kw_only=True, rename="camel"):
     """A webhook with its secret, which is not shown again."""
 
     secret: Annotated[
-        str, Meta(description="Signs what is sent, as the webhook secret of the organization signs callbacks.")
+        str, Meta(description="The secret that signs deliveries, as the organization's webhook secret signs callbacks.")
     ]
 
 
@@ -65,11 +66,11 @@ class WebhookList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The webhooks of an organization."""
 
     items: Annotated[tuple[WebhookView, ...], Meta(description="All webhooks, oldest first.")]
-    limit: Annotated[int, Meta(description="How many the organization may have.")]
+    limit: Annotated[int, Meta(description="The maximum number of webhooks of the organization.")]
 
 
 class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A delivery: an event for a webhook, and the state of sending it."""
+    """An event for a webhook, and the state of its delivery."""
 
     id: Annotated[str, Meta(description="The id of the delivery; its `webhook-id`.")]
     webhook_id: Annotated[str, Meta(description="The id of the webhook.")]
@@ -84,17 +85,18 @@ class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         CallbackState,
         Meta(
             description="`waiting`: an attempt is under way or scheduled. `delivered`: the last attempt succeeded. "
-            "`given_up`: it failed, and no other one is scheduled."
+            "`given_up`: the last attempt failed, and no other is scheduled."
         ),
     ]
     attempt_count: Annotated[int, Meta(description="The number of attempts that were made.")]
     created_at: IsoTime
     delivered_at: Annotated[str | None, Meta(description="When the attempt that succeeded began; null otherwise.")]
     next_attempt_at: Annotated[
-        str | None, Meta(description="When the next attempt is due, in the past if it is under way; null if none is.")
+        str | None,
+        Meta(description="When the next attempt is due, in the past if it is under way; null if none is scheduled."),
     ]
     last_status: Annotated[
-        int | None, Meta(description="The status that the receiver answered the last attempt with; null if none came.")
+        int | None, Meta(description="The HTTP status of the answer to the last attempt; null if it got no answer.")
     ]
     last_error: Annotated[str | None, Meta(description="Why the last attempt got no answer; null if it got one.")]
 
@@ -136,13 +138,13 @@ def delivery_item(row: DeliverySummary) -> DeliveryItem:
 
 
 def delivery_detail(row: DeliverySummary, attempts: Sequence[AttemptRow], body: bytes) -> DeliveryDetail:
-    """A delivery with its attempts; the stored body is included unchanged."""
+    """Return a delivery with its attempts. The stored body is included unchanged."""
     return view_of(
         DeliveryDetail,
         row,
         attempt_count=row.attempts,
         next_attempt_at=time_text(row.next_at_ms),
-        attempts=tuple(attempt_view(one) for one in attempts if one.number <= row.attempts),
+        attempts=tuple(attempt_view(attempt) for attempt in attempts if attempt.number <= row.attempts),
         body=msgspec.Raw(body),
     )
 

@@ -1,1 +1,1 @@
-"""The endpoints: read a request, call a use case, write the response."""
+"""The handlers of endpoints, which read a request, call a use case and return the response."""

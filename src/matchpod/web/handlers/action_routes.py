@@ -25,10 +25,11 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         path=_PATH,
         name="requestAction",
         summary="Act on a match",
-        text="Pauses, restores, substitutes and more, on a match that is running. It is `done` when the server's log "
-        "or its plugin says so, not when it was sent, and `failed` if that takes too long: 60 s, or for a pause 60 s "
-        "after the end of the round. A state of the match that does not allow it is 409, with the reason and, if it "
-        "is known, `retryAfter`. An `Idempotency-Key` counts for this server and endpoint.",
+        text="Pauses, restores, substitutes and more, on a match that is running. An action is `done` when the "
+        "server's log or its plugin confirms it, not when it was sent. It is `failed` if that takes longer than 60 s, "
+        "for a pause 60 s after the end of the round. If the state of the match does not allow the action, the status "
+        "is 409, with the reason and, if it is known, `retryAfter`. An `Idempotency-Key` counts for this server and "
+        "endpoint.",
         parameters=(parameters.SERVER_ID, parameters.IDEMPOTENCY_KEY),
         body="ActOnMatch",
         status=202,
@@ -41,8 +42,8 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         path=_PATH,
         name="listActions",
         summary="List the actions on a match",
-        text="What can be done now, with the reason where not; the rounds that can be restored; and what was asked "
-        "for, newest first.",
+        text="All actions, each with the reason if it is not possible now; the rounds that can be restored; and the "
+        "requested actions, newest first.",
         parameters=(parameters.SERVER_ID,),
         returns=MatchActionsView,
         handler=use_cases.view(lambda services: services.actions.list),

@@ -1,4 +1,4 @@
-"""Handlers for demos: a file, part of it, or the way to it."""
+"""Handlers for demos: send a file or part of it, or redirect to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def get_demo_file(site: Site, call: Call) -> Response | PartedResponse:
 def demo_response(
     services: Services, call: Call, file: Download, *, headers: tuple[Header, ...]
 ) -> Response | PartedResponse:
-    """Return a file or the part that was asked for, or a redirect to it, for API and console."""
+    """Return the file, the requested part of it, or a redirect to it; for API and console."""
     if file.link is not None:
         return Response(b"", FOUND, headers=((b"location", file.link.encode()), *headers))
     tag = f'"{file.sha256}"'

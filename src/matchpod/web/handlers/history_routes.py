@@ -37,8 +37,8 @@ _GET_ROUNDS: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/rounds",
     name="getMapRounds",
     summary="Get the rounds of a map",
-    text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
-    "the map is live, the last one is the current round. A deathmatch has no rounds.",
+    text="Each round with its winner, score, times, survivors, bomb, and the statistics of its teams and players. "
+    "While the map is live, the last item is the current round. A deathmatch has no rounds.",
     parameters=(parameters.MAP_ID,),
     returns=views.RoundsView,
     has_etag=True,
@@ -70,9 +70,8 @@ _GET_DEMO: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/demo",
     name="getMapDemo",
     summary="Get the state of the demo of a map",
-    text="A demo is recorded if `gameSettings.recordDemo` asks for it. It arrives about half a minute and the delay of "
-    "GOTV after the map, and then as fast as its server uploads it. If the match was restored, a map may have several "
-    "files.",
+    text="A demo is recorded if `gameSettings.recordDemo` asks for it. After the map, the GOTV delay and about half a "
+    "minute pass before the server begins the upload. If the match was restored, a map may have several files.",
     parameters=(parameters.MAP_ID,),
     returns=DemoView,
     handler=use_cases.view(lambda services: services.demos.demo),
@@ -81,7 +80,7 @@ _GET_DEMO_FILE: Final = api_read(
     path="/api/v1/cs2/matches/{mapId}/demo/file",
     name="getMapDemoFile",
     summary="Download the demo of a map",
-    text="The bytes of the file, or a redirect to where they are stored, which follows the settings of the service.",
+    text="The bytes of the file, or a redirect to where they are stored, depending on the settings of the service.",
     parameters=(parameters.MAP_ID, parameters.DEMO_NUMBER, parameters.RANGE),
     content_type=demos.DEMO_TYPE,
     is_file=True,
@@ -137,7 +136,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/cs2/matches",
         name="listMaps",
         summary="List maps",
-        text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
+        text="Each map of a match is an item. Newest first. Maps that have not started are last and match no date "
         "filter.",
         parameters=parameters.MAPS_LIST,
         returns=views.MapsPage,
@@ -155,7 +154,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/cs2/matches/{mapId}/leaderboard",
         name="getMapLeaderboard",
         summary="Get the leaderboard of a map",
-        text="The best players by one statistic; ties are ordered by kills, then damage, then name.",
+        text="The top players by one statistic; ties are ordered by kills, then damage, then name.",
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
         returns=views.LeaderboardView,
         has_etag=True,
@@ -169,8 +168,8 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/servers/{id}/stream",
         name="streamServerEvents",
         summary="Follow the timelines of a whole match",
-        text="Like the stream of a map, for all maps of the server's match; it ends with the match. Each item also has "
-        "`mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
+        text="Like the stream of a map, but for all maps of the server's match. It ends with the match. Each item also "
+        "has `mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
         parameters=(parameters.SERVER_ID, *parameters.LAST_EVENT_OF_SERVER),
         content_type=EVENT_STREAM,
         handler=event_streams.server_stream,
@@ -179,8 +178,8 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         path="/api/v1/stream",
         name="streamOrganizationEvents",
         summary="Follow all matches of your organization",
-        text="Server-sent events: `event` is the `type` of an event, `data` the event, `id` its number, from 1 without "
-        "gaps in your organization. The stream does not end by itself.",
+        text="Server-sent events: `event` is the `type` of an event, `data` the event, `id` its number. In your "
+        "organization, the numbers begin with 1 and have no gaps. The stream does not end by itself.",
         parameters=parameters.LAST_EVENT_OF_ORGANIZATION,
         content_type=EVENT_STREAM,
         events="OrganizationEvent",

@@ -29,7 +29,7 @@ async def post_log(site: Site, call: Call) -> Response:
     receipt = await site.services.ingest.store_log(
         call.params[0], call.scope["headers"], _body(call), source="this machine" if source == LOOPBACK else source
     )
-    if receipt is Receipt.UNKNOWN_SENDER:  # a game server stops sending after no other status
+    if receipt is Receipt.UNKNOWN_SENDER:  # 410 is the only status after which a game server stops sending
         raise GoneError(_NO_MATCH)
     return _response(receipt)
 

@@ -19,11 +19,11 @@ from matchpod.web.json_responses import NO_CACHE
 from matchpod.web.query_strings import query_of
 
 INTERNAL = "internal"
-"""The parameter of the page that shows the endpoints for game servers and operators."""
+"""The query parameter that makes the documentation page show the endpoints for game servers and operators."""
 
 METRICS_PER_S = 20
-"""Requests for the metrics per second, of all clients together, who take turns. They need no key, and each of thousands
-of scrapers would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
+"""Maximum number of requests for the metrics per second, of all clients together. They need no key, so clients take
+turns: a client that sends a flood of requests delays only its own. Even thousands of scrapers stay below the limit."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -35,7 +35,7 @@ class Health(msgspec.Struct, frozen=True):
     version: Annotated[str, Meta(description="The version of the service.")]
     warnings: Annotated[
         tuple[str, ...] | msgspec.UnsetType,
-        Meta(description="What a ready process cannot do, as sentences for operators; left out if there is nothing."),
+        Meta(description="Limitations of a ready process, as sentences for operators; left out without any."),
     ] = msgspec.UNSET
 
 

@@ -75,8 +75,8 @@ SERVER_ID: Final = _path("id", "The `serverId`.", _SERVER_ID)
 REGION: Final = _path("code", "The `code` of the region.", _text(match_list_query.MAX_REGION))
 ALLOCATE: Final = _query(
     "allocate",
-    "Whether the check may allocate a waiting pod, which is deleted afterwards. Regions whose servers are pods are not "
-    "checked without it.",
+    "Whether the check may allocate a waiting pod, which is deleted afterwards. Without `yes`, regions whose servers "
+    "are pods are not checked.",
     {**_one_of(YesOrNo), "default": YesOrNo.NO},
 )
 SERVER_OF_SERIES: Final = _path("serverId", "The server.", _SERVER_ID)
@@ -91,13 +91,13 @@ MAP_ID: Final = _path(
 )
 DEMO_NUMBER: Final = _query(
     demo_query.NUMBER,
-    "The `number` of the file; by default that of the last one that is available.",
+    "The `number` of the file. The default is the last file that is available.",
     _integer(1, demo_query.MAX_NUMBER),
 )
 RANGE: Final = _header(
     "Range",
-    "The part that is wanted, such as `bytes=1000-1999`; several parts at once are not supported. With `If-Range` and "
-    "the `ETag` of an earlier part, the whole file is sent if it is another one.",
+    "The requested part, such as `bytes=1000-1999`; several parts at once are not supported. With `If-Range` and "
+    "the `ETag` of an earlier part, the whole file is sent if it has changed.",
     {"type": "string"},
 )
 SERIES_ID: Final = _path(
@@ -110,19 +110,19 @@ EXTERNAL_MATCH_ID: Final = _path(
 )
 IDEMPOTENCY_KEY: Final = _header(
     KEY_HEADER,
-    "A repeated key with the same body returns the same for 24 hours and does nothing again; the response then has"
-    " the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may have been carried"
-    " out: repeat it with the same key. Two different keys in one request are rejected.",
+    "For 24 hours, a repeated key with the same body returns the same response without executing the request again; the"
+    " response then has the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may"
+    " have been executed: repeat it with the same key. Two different keys in one request are rejected.",
     _text(MAX_IDEMPOTENCY_KEY, "^[!-~]+$"),
 )
 RULING_KEY: Final = replace(
     IDEMPOTENCY_KEY,
-    text="A repeated key with the same body returns the same ruling for 24 hours and makes no other one. Keys count per"
-    " match. Two different keys in one request are rejected.",
+    text="For 24 hours, a repeated key with the same body returns the same ruling and makes no second one. Keys count"
+    " per match. Two different keys in one request are rejected.",
 )
 TRACEPARENT: Final = _header(
     "traceparent",
-    "The trace that the match belongs to (W3C Trace Context). Its callbacks continue this trace. An invalid one is"
+    "The trace that the match belongs to (W3C Trace Context). Its callbacks continue this trace. An invalid value is"
     " ignored.",
     {"type": "string", "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 )
@@ -155,24 +155,24 @@ PAGE_SIZE_ALIAS: Final = replace(
     ),
     is_deprecated=True,
 )
-STATUS: Final = _query("status", "Only those with this status.", _one_of(MapStatus))
-OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
+STATUS: Final = _query("status", "Only items with this status.", _one_of(MapStatus))
+OF_SERVER: Final = _query("serverId", "Only items of this server.", _SERVER_ID)
 MAP_NAME: Final = _query(
     "map",
     "Only maps with this name, as in the list: a workshop map that was played has the name its server reports, such as "
     "`workshop/987654321/de_name`.",
     _text(history_query.MAX_MAP_NAME),
 )
-DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
+DATE_FROM: Final = _query("dateFrom", f"Only items that started at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 DATE_TO: Final = _query(
     "dateTo",
-    "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",
+    "Only items that started at this time or before, as for `dateFrom`. A date includes its whole day.",
     DATE_SCHEMA,
 )
 LABEL: Final = _query(
     history_query.LABEL,
-    "Only those with this label: its name, a colon and its value, as in `event:finals`. Give it several times for "
-    f"matches with all of these labels. Of the matches with a label, the newest {MAX_LABELED:,} are listed.",
+    "Only items with this label: its name, a colon and its value, as in `event:finals`. If the parameter is repeated, "
+    f"a match must have all of these labels. Only the newest {MAX_LABELED:,} matches with a label are listed.",
     {
         "type": "array",
         "items": {"type": "string", "pattern": f"^{LABEL_NAME}:", "format": "label", "example": "event:finals"},
@@ -181,10 +181,10 @@ LABEL: Final = _query(
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, LABEL, DATE_FROM, DATE_TO)
 SERVER_SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, DATE_FROM, DATE_TO)
-CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
+CREATED_FROM: Final = _query("dateFrom", f"Only servers created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 CREATED_TO: Final = _query(
     "dateTo",
-    "Only those created at this time or before, as for `dateFrom`. A date includes its whole day.",
+    "Only servers created at this time or before, as for `dateFrom`. A date includes its whole day.",
     DATE_SCHEMA,
 )
 SERVERS_LIST: Final = (
@@ -192,31 +192,32 @@ SERVERS_LIST: Final = (
     PAGE_SIZE,
     _query(
         match_list_query.SEARCH,
-        "Only those found by these words: of the external id, the teams, the labels, the players (SteamIDs, and names"
-        " once a map has ended) and the reason. Each must be the beginning of a word of the match; numbers of up to 3"
-        f" digits are whole words. The {search_words.MAX_WORDS} longest count. If all are frequent, some of the newest"
-        f" {MAX_LABELED:,} are found. A match is found a few seconds after its creation.",
+        "Only servers whose match contains these words, in the external id, the teams, the labels, the players"
+        " (SteamIDs, and names once a map has ended) or the reason. The beginning of a word is enough, except for"
+        f" numbers of up to 3 digits. Only the {search_words.MAX_WORDS} longest words are used. If all of them are"
+        f" frequent, only some of the newest {MAX_LABELED:,} matches with them are searched. A new match can be found"
+        " after a few seconds.",
         _text(search_words.MAX_SEARCH),
     ),
     _query(
         match_list_query.OUTCOME,
-        "Only those that have ended like this: with a result, without one, or because of a failure.",
+        "Only servers whose match ended like this: with a result, without a result, or because of a failure.",
         _one_of(match_list_query.ListedOutcome),
     ),
     replace(STATUS, schema=_one_of(ServerStatus)),
-    _query("phase", "Only those with this phase.", _one_of(PublicPhase)),
-    _query("region", "Only those in this region.", _text(match_list_query.MAX_REGION)),
-    replace(EXTERNAL_MATCH_ID, place="query", text="Only those created with this id.", is_required=False),
+    _query("phase", "Only servers with this phase.", _one_of(PublicPhase)),
+    _query("region", "Only servers in this region.", _text(match_list_query.MAX_REGION)),
+    replace(EXTERNAL_MATCH_ID, place="query", text="Only servers created with this id.", is_required=False),
     LABEL,
     CREATED_FROM,
     CREATED_TO,
 )
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, LABEL, DATE_FROM, DATE_TO)
 
-CALLBACK_STATE: Final = _query("state", "Only those in this state.", _one_of(CallbackState))
-SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
+CALLBACK_STATE: Final = _query("state", "Only items in this state.", _one_of(CallbackState))
+SINCE: Final = _query("since", f"Only items created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 UNTIL: Final = _query(
-    "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE_SCHEMA
+    "until", "Only items created at this time or before, as for `since`. A date includes its whole day.", DATE_SCHEMA
 )
 CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTIL)
 
@@ -224,7 +225,7 @@ DELIVERIES_LIST: Final = (WEBHOOK_ID, PAGE, PAGE_SIZE, CALLBACK_STATE, SINCE, UN
 
 BEFORE: Final = _query(
     "before",
-    "Only entries older than the one with this id: the `nextBefore` of the previous response.",
+    "Only entries older than the entry with this id, which is the `nextBefore` of the previous response.",
     _id(audit_query.AUDIT_ID, "act"),
 )
 AUDIT_LIST: Final = (BEFORE, PAGE_SIZE)
@@ -237,7 +238,7 @@ OF_INTERNAL: Final = _query(
 
 AFTER_SEQ: Final = _query(
     "afterSeq",
-    "Only items with a `seq` above this: the `nextAfterSeq` of the previous response.",
+    "Only items with a `seq` above this number, which is the `nextAfterSeq` of the previous response.",
     _integer(0, history_query.MAX_SEQ, 0),
 )
 EVENTS_LIMIT: Final = _query(
@@ -262,7 +263,9 @@ _SEQS: Final[dict[str, object]] = {
     "pattern": rf"^{event_streams.NUMBER}(\.{event_streams.NUMBER}){{0,{event_streams.MAX_PARTS - 1}}}$",
 }
 _HEADER_TEXT: Final = "The `id` of the last event you received; clients send it automatically when they reconnect."
-_QUERY_TEXT: Final = "The same, for clients that cannot set headers. If both are given, the header is used."
+_QUERY_TEXT: Final = (
+    "The same as the header `Last-Event-ID`, for clients that cannot set headers. If both are given, the header counts."
+)
 
 
 def _last_event(schema: dict[str, object], default: str = "") -> tuple[Parameter, Parameter]:
@@ -273,5 +276,5 @@ def _last_event(schema: dict[str, object], default: str = "") -> tuple[Parameter
 LAST_EVENT_OF_MAP: Final = _last_event(_SEQ)
 LAST_EVENT_OF_SERVER: Final = _last_event(_SEQS)
 LAST_EVENT_OF_ORGANIZATION: Final = _last_event(
-    _SEQ, " Without it, the stream begins with the next event; `0` begins with the oldest one that is stored."
+    _SEQ, " Without it, the stream begins with the next event; with `0`, it begins with the oldest stored event."
 )

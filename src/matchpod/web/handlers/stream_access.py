@@ -1,6 +1,6 @@
-"""End the streams whose key, session or overlay token has ended, also while they are idle.
+"""End streams, even idle ones, whose key, session or overlay token is no longer valid.
 
-All open streams are checked together: those of thousands of people cost a few queries, and those of one key cost one.
+All open streams are checked together, so thousands of credentials need only a few queries.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from matchpod.core.errors import UnavailableError
 from matchpod.web.endpoint import EventStream, StillValid
 
 MAX_CHECKED: Final = 512
-"""Credentials that are checked with one query."""
+"""Maximum number of credentials that are checked with one query."""
 
 _log = logging.getLogger(__name__)
 
 
 class WatchedStream:
-    """An open stream, and whether it was ended because its credential is no longer valid."""
+    """An open stream; `is_ended` if it was closed because its credential is no longer valid."""
 
     def __init__(self, stream: EventStream) -> None:
         self.stream = stream
@@ -33,7 +33,7 @@ class WatchedStream:
 
 
 class StreamAccess:
-    """Watches the open streams of a process, as long as there are any, with a pause between two checks."""
+    """Checks the credentials of the open streams of a process, every `check_s` seconds."""
 
     def __init__(self, check_s: float) -> None:
         self._check_s = check_s
@@ -61,7 +61,7 @@ class StreamAccess:
             try:
                 await self._check()
             except UnavailableError:
-                pass  # it cannot be checked now, and nothing new is read during an outage
+                pass  # the database is unavailable, so the streams have nothing new to send either
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("streams not checked")
 

@@ -1,4 +1,4 @@
-"""Handlers that only call a use case, and return its view as JSON, or that it is done."""
+"""Handlers that only call a use case, and return its view as JSON or a confirmation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matchpod.web.services import Services
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The response body of a request that succeeds and returns nothing else."""
+    """The response body of a request that succeeds without a result."""
 
     ok: Annotated[bool, Meta(description="Always true.")]
 
@@ -31,9 +31,9 @@ def view(
     *,
     has_ended: Callable[[Any], bool] | None = None,
 ) -> Handler:
-    """Return a handler that calls a use case with the caller, the parameters of the path, and the query.
+    """Return a handler that calls a use case with the caller, the path parameters and the query.
 
-    An invalid query is reported before an unknown id. The view has an ETag once `has_ended` is true for it.
+    An invalid query is reported before an unknown id. The response has an ETag once `has_ended` is true for the view.
     """
 
     async def handle(site: Site, call: Call) -> Response:
@@ -45,7 +45,7 @@ def view(
 
 
 def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[object]]]) -> Handler:
-    """Return a handler that does something to what the path names; a request body is ignored."""
+    """Return a handler that calls a use case with the caller and the id in the path. It ignores a request body."""
 
     async def handle(site: Site, call: Call) -> Response:
         await use_case(site.services)(call.caller, call.params[0])
@@ -55,5 +55,5 @@ def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[obje
 
 
 async def keyed_body(site: Site, call: Call) -> tuple[str | None, bytes]:
-    """Return the key of a request that may be repeated, and its body."""
+    """Return the idempotency key of a request, if it has one, and its body."""
     return call.single_header(KEY_HEADER.lower().encode()), await call.read_body(site.services.limits.max_body_bytes)

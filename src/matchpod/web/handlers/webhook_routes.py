@@ -23,7 +23,7 @@ _SAME: Final = "With the same id and the same bytes; the signature is new."
 
 
 def _with_body(use_case: Callable[[Webhooks], Callable[..., Awaitable[Any]]], *, status: int = 200) -> Handler:
-    """Return a handler that calls a use case with the caller, the parameters of the path, and the body."""
+    """Return a handler that calls a use case with the caller, the path parameters and the body."""
 
     async def handle(site: Site, call: Call) -> Response:
         body = await call.read_body(site.services.limits.max_body_bytes)
@@ -41,7 +41,8 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=_PATH,
         name="createWebhook",
         summary="Create a webhook",
-        text="It sends the events that happen from now on. The response has its secret, which is not shown again.",
+        text="The webhook sends the events that happen from now on. The response has its secret, which is not shown "
+        "again.",
         body="CreateWebhook",
         status=201,
         returns=views.CreatedWebhook,
@@ -52,8 +53,8 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=_PATH,
         name="listWebhooks",
         summary="List the webhooks",
-        text="All webhooks of the organization. One whose deliveries all failed for three days is switched off: it has "
-        "the `disabledReason` `failing`.",
+        text="All webhooks of the organization. A webhook whose deliveries have all failed for three days is switched "
+        "off, with the `disabledReason` `failing`.",
         returns=views.WebhookList,
         links=("getListedWebhook",),
         handler=use_cases.view(lambda services: services.webhooks.list),
@@ -72,7 +73,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=_ONE,
         name="changeWebhook",
         summary="Change a webhook",
-        text="Fields that are left out stay as they are. What waits is sent to a new URL.",
+        text="Fields that are left out stay as they are. Waiting deliveries are sent to the new URL.",
         parameters=(parameters.WEBHOOK_ID,),
         body="ChangeWebhook",
         returns=views.WebhookView,
@@ -84,7 +85,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=_ONE,
         name="deleteWebhook",
         summary="Delete a webhook",
-        text="With its deliveries: what waits is not sent.",
+        text="Its deliveries are deleted too; waiting ones are not sent.",
         parameters=(parameters.WEBHOOK_ID,),
         returns=use_cases.Accepted,
         handler=use_cases.act(lambda services: services.webhooks.delete),
@@ -93,8 +94,8 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=f"{_ONE}/rotate-secret",
         name="rotateWebhookSecret",
         summary="Replace the secret of a webhook",
-        text="From the next attempt on. For a day, what is sent has a signature with the old secret too. The response "
-        "has the new one, which is not shown again.",
+        text="The new secret is used from the next attempt on. For a day, requests also have a signature with the old "
+        "secret. The response has the new secret, which is not shown again.",
         parameters=(parameters.WEBHOOK_ID,),
         returns=views.CreatedWebhook,
         links=("getWebhook",),
@@ -104,7 +105,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=f"{_ONE}/test",
         name="testWebhook",
         summary="Send a test",
-        text="Sends an event of the type `webhook.test` at once, also if the webhook is switched off. Get the delivery "
+        text="Sends an event of the type `webhook.test` at once, even if the webhook is switched off. Get the delivery "
         "to see what its receiver answered.",
         parameters=(parameters.WEBHOOK_ID,),
         status=202,
@@ -115,8 +116,8 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
     api_read(
         path=_DELIVERIES,
         name="listDeliveries",
-        summary="List what a webhook sent",
-        text="Newest first, with the state of each delivery. They are kept for a week.",
+        summary="List the deliveries of a webhook",
+        text="Newest first, with the state of each delivery. Deliveries are kept for a week.",
         parameters=parameters.DELIVERIES_LIST,
         returns=views.DeliveriesPage,
         links=("getListedDelivery",),
@@ -126,7 +127,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=f"{_DELIVERIES}/{{id}}",
         name="getDelivery",
         summary="Get a delivery and its attempts",
-        text="What was sent, and what the receiver answered. Secrets in headers are hidden.",
+        text="The sent request, and the responses of the receiver. Secrets in headers are hidden.",
         parameters=(parameters.WEBHOOK_ID, parameters.DELIVERY_ID),
         returns=views.DeliveryDetail,
         links=("redeliverDelivery",),
@@ -136,7 +137,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=f"{_DELIVERIES}/{{id}}/redeliver",
         name="redeliverDelivery",
         summary="Send a delivery again",
-        text=f"One more attempt, at once, whether it was delivered or given up. {_SAME}",
+        text=f"Makes one more attempt at once, whether the delivery was successful or given up. {_SAME}",
         parameters=(parameters.WEBHOOK_ID, parameters.DELIVERY_ID),
         returns=views.DeliveryItem,
         links=("getDelivery",),
@@ -147,7 +148,7 @@ WEBHOOKS: Final[tuple[Endpoint, ...]] = (
         path=f"{_ONE}/redeliver",
         name="redeliverDeliveries",
         summary="Send given-up deliveries of a webhook again",
-        text="One more attempt for each delivery that was created since a time and given up, oldest first, at most "
+        text="Makes one more attempt for each given-up delivery that was created since a time, oldest first, at most "
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         parameters=(parameters.WEBHOOK_ID,),
         body="RedeliverCallbacks",

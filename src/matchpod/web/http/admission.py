@@ -1,7 +1,7 @@
-"""Decide which connections are served when there are many: counts and limits, without sockets.
+"""Count connections, and decide which of them are served near the limits. This module has no sockets.
 
-Up to a part of the limit, connections are ordinary. Above it and up to the limit, only requests with priority are
-answered, such as probes of operators. The same holds for an address with many connections.
+Most places are ordinary. The connections above that number are reserved for requests with priority, such as probes of
+operators. The same applies to the connections of an address above its limit.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import msgspec
 from matchpod.web.http.trusted_proxies import LOOPBACK_NETWORKS
 
 MAX_PIPELINED: Final = 32
-"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
+"""Maximum number of requests waiting on a connection while another is being answered. Common clients and proxies do not
+pipeline requests."""
 RESERVED_PART: Final = 8
-"""One in this many connections is reserved for requests with priority, which are short."""
+"""The fraction of connections, 1 in 8, that is reserved for requests with priority, which are short."""
 ADDRESS_EXCESS: Final = 2
-"""An address may have this multiple of its limit; only a request shows if it has priority, and an answer explains more
-than a closed connection. Further connections are closed at once."""
+"""Factor of an address's limit up to which its connections stay open, because only a request shows whether it has
+priority, and an error response explains more than a closed connection. Further connections are closed at once."""
 
 PROBE_BYTES: Final = 32
-"""Bytes of a request that show whether it is a probe."""
+"""Number of leading request bytes that are needed to recognize a probe."""
 
 _IPV6_NETWORK: Final = 64
-"""Prefix length of the network that one customer of a provider gets: they can use any address in it."""
+"""Prefix length of the network that a provider usually assigns to a customer, who can use any address in it."""
 
 
 class Excess(StrEnum):
@@ -40,12 +41,13 @@ class Excess(StrEnum):
 
 
 class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests that are answered although there are too many connections, by their paths."""
+    """The paths of requests that are answered even if there are too many connections."""
 
     trusted: str
-    """The prefix of paths where only trusted clients get status 200. Their connections do not count for an address."""
+    """The prefix of paths where only trusted clients get status 200. Connections of trusted clients do not count toward
+    the limit of their address."""
     probes: frozenset[str]
-    """Paths that are asked by GET or HEAD to see whether the server works."""
+    """Paths of liveness and readiness probes, which use GET or HEAD."""
     others: frozenset[str]
 
     def is_trusted(self, path: str) -> bool:
@@ -64,32 +66,33 @@ class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of open connections, and of requests on them; `per_address` is None for no limit."""
+    """Limits for open connections and their requests; `per_address` is None for no limit."""
 
     total: int
     per_address: int | None = None
     pipelined: int = MAX_PIPELINED
     trusted_proxies: tuple[str, ...] = LOOPBACK_NETWORKS
-    """Their connections do not count for an address; the requests on them count for that of the client."""
+    """Connections of trusted proxies do not count toward the limit of an address. Their requests count toward the limit
+    of the client's address instead."""
     probes: ConnectionLimits | None = None
-    """Additional places that only connections that begin with a probe can take, for one request each. The limits of an
-    address then hold for this machine too."""
+    """Limits of additional places for connections that begin with a probe, for one request each. If set, the limit per
+    address applies to this machine too."""
 
     @property
     def ordinary(self) -> int:
-        """Connections for any request; the rest is reserved."""
+        """Maximum number of connections for any request; the rest is reserved."""
         return self.total - max(1, self.total // RESERVED_PART)
 
     @property
     def of_address(self) -> int | None:
-        """Connections of one address for any request: at most half of all, however large the limit is."""
+        """Maximum number of an address's connections for any request, never more than half of all ordinary ones."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 
 def address_group(host: str) -> str | None:
-    """Return what connections from this address are counted by; None if they are not limited.
+    """Return the key for counting the connections of this address; None if they are not limited.
 
-    Loopback is not limited, because proxies on this machine use it. All addresses of an IPv6 network count as one.
+    Loopback is not limited, because proxies on this machine use it. All addresses of an IPv6 network share a key.
     """
     try:
         address = ipaddress.ip_address(host)
@@ -105,7 +108,7 @@ def address_group(host: str) -> str | None:
 
 
 class Seat:
-    """The place of one connection in the counts; `address` is None if it does not count for its address."""
+    """The place of a connection in the counts; `address` is None if no limit per address applies to it."""
 
     __slots__ = ("address", "admission", "is_ordinary")
 
@@ -137,7 +140,7 @@ class Admission:
         return self.open >= self.limits.total
 
     def is_barred(self, address: str | None) -> bool:
-        """True if this address has far too many connections."""
+        """True if new connections of this address must be closed at once."""
         if self._of_address is None or address is None:
             return False
         return self._by_address.get(address, 0) >= ADDRESS_EXCESS * self._of_address
@@ -155,13 +158,13 @@ class Admission:
         self.trust(seat)
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting the connection for its address: it belongs to a trusted client, and a machine may have many."""
+        """Stop counting a trusted client's connection toward its address, because a machine may have many of them."""
         if seat.address is not None:
             self.end(seat.address)
             seat.address = None
 
     def begin(self, address: str) -> bool:
-        """Count a request that a proxy forwards for this address; False if it has too many connections and requests."""
+        """Count a request that a proxy forwards for this address; False if the address has reached its limit."""
         count = self._by_address.get(address, 0)
         if self._of_address is not None and count >= self._of_address:
             return False
@@ -169,7 +172,7 @@ class Admission:
         return True
 
     def end(self, address: str) -> None:
-        """Count a connection or a request of this address no longer."""
+        """Stop counting a connection or a request of this address."""
         left = self._by_address[address] - 1
         if left:
             self._by_address[address] = left
@@ -177,7 +180,7 @@ class Admission:
             del self._by_address[address]
 
     def excess(self, seat: Seat) -> Excess | None:
-        """Return why only priority requests are answered on this connection now; None if all are."""
+        """Return why only priority requests are answered on this connection now; None if all requests are."""
         if seat.is_ordinary:
             return None
         limit = self._of_address

@@ -1,4 +1,4 @@
-"""Read which part of a file a request asks for (RFC 9110, section 14)."""
+"""Parse the `Range` header of a request for a file (RFC 9110, section 14)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ class UnsatisfiableRangeError(Exception):
 
 
 def read_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """Return the first byte of the part and its length; None if the whole file is wanted.
+    """Return the first byte of the requested part and its length; None if the whole file must be sent.
 
-    That is so without a range, with several, and with one that is not valid. UnsatisfiableRangeError for an empty part.
+    The whole file is sent without a range, with several ranges, and with an invalid range. UnsatisfiableRangeError if
+    the part would be empty.
     """
     found = _RANGE.fullmatch(header or "")
     if found is None or (found[0] and not (found[1] or found[2])):

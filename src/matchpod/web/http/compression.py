@@ -18,38 +18,42 @@ from matchpod.web.http.asgi import Scope
 from matchpod.web.http.responses import Header, Response
 
 MIN_BYTES: Final = 1024
-"""Size of the smallest body that is compressed: a smaller one fits into one packet anyway."""
+"""Minimum size of a body that is compressed. A smaller body fits into one packet anyway."""
 MAX_INLINE_BYTES: Final = 64 * 1024
-"""Size of the largest body that is compressed in the event loop, which takes about half a millisecond. Larger ones are
+"""Maximum size of a body that is compressed in the event loop, which takes about half a millisecond. Larger bodies are
 compressed in a thread, so that no other request waits for them."""
 
 MAX_KEPT: Final = 16
-"""Shared bodies whose compressed form is kept, of up to a few hundred kilobytes: descriptions, pages, metrics."""
+"""Maximum number of shared bodies whose compressed form is cached: descriptions, pages and metrics, of up to a few
+hundred kilobytes each."""
 
 MAX_PARSED: Final = 256
-"""Different `Accept-Encoding` headers whose meaning is kept, of up to a kilobyte: each kind of client has its own."""
+"""Maximum number of parsed `Accept-Encoding` headers that are cached, of up to a kilobyte each. Each kind of client
+sends a different header."""
 
 _LEVEL: Final = 1
-"""Fastest: our JSON becomes five to eight times smaller, and level 6 takes twice the time to save a fifth more."""
+"""The fastest level, which makes our JSON five to eight times smaller. Level 6 takes twice the time to save a fifth
+more."""
 _GZIP_BITS: Final = 31
 """A window of 32 KiB, in the format of gzip."""
 _SMALL_GZIP_BITS: Final = 16 + 13
 """A window of 8 KiB, in the format of gzip."""
 _SMALL_MEMORY: Final = 6
-"""With the small window, a response that its client does not read needs 64 KiB and not 256. Logs become four times
-smaller either way."""
+"""The memory level. With the small window, a response that its client does not read needs 64 KiB instead of 256. Logs
+become four times smaller either way."""
 _MAX_HEADER: Final = 1024
-"""Bytes of the header that are read; clients list a few codings."""
+"""Maximum number of bytes of the header that are read. Clients list only a few codings."""
 VARY: Final[Header] = (b"vary", b"accept-encoding")
 ENCODING: Final[Header] = (b"content-encoding", b"gzip")
 
 
 _kept: OrderedDict[bytes, bytes] = OrderedDict()
-"""Shared bodies and their compressed forms. A look-up is cheap: a body is hashed once, and then found by identity."""
+"""Shared bodies and their compressed forms. A lookup is cheap, because `bytes` caches its hash and is compared by
+identity first."""
 
 
 async def compress(response: Response, scope: Scope) -> Response:
-    """Return the response compressed if the client accepts that; a response with a small body stays unchanged."""
+    """Return the response, compressed if the client accepts gzip and the body is large enough."""
     body = response.body
     if len(body) < MIN_BYTES:
         return response
@@ -68,7 +72,7 @@ async def compress(response: Response, scope: Scope) -> Response:
 
 
 async def compress_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the parts, compressed; each is sent as soon as there is something of it to send."""
+    """Compress the parts, and yield compressed bytes as soon as there are any."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _SMALL_GZIP_BITS, _SMALL_MEMORY)
     async for part in parts:
         for start in range(0, len(part), MAX_INLINE_BYTES):
@@ -78,7 +82,7 @@ async def compress_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def accepts_gzip(headers: Iterable[Header]) -> bool:
-    """True if the request says that it accepts gzip; `*` counts unless gzip is named too."""
+    """True if the client accepts gzip; `*` includes gzip unless the header lists gzip itself."""
     return _accepts_gzip(b",".join([value for name, value in headers if name == b"accept-encoding"])[:_MAX_HEADER])
 
 

@@ -1,8 +1,8 @@
-"""HTTP/1.1 connections of callers and game servers, with limits on the memory that an unknown client can use up.
+"""HTTP/1.1 connections of callers and game servers, with limits for the memory that an unknown client can use.
 
 httptools parses and `Exchange` responds; this module orders requests and applies timeouts. A stream is the last
-response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed. So it is with
-the requests before one that is rejected: they are answered, and what follows is dropped.
+response on its connection: the data that the client sends meanwhile is dropped, and a disconnect is detected. If a
+request is rejected, the requests before it are still answered, and all data after it is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, RequestHea
 from matchpod.web.http.responses import CONNECTION, Header
 
 UNACKNOWLEDGED_MS: Final = 30_000
-"""Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
+"""Timeout for the TCP acknowledgment of stream data. A client may vanish silently, and the default timeout of TCP is a
+quarter of an hour."""
 _INVALID: Final = "This is not a valid HTTP request."
 _SLOW_BODY: Final = "The request body was not complete in time."
 _TOO_MANY: Final = "Too many requests were sent before the answer to an earlier one."
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ApiConnection(asyncio.Protocol):
-    """One connection of a caller or a game server. It is small: each match has some for hours."""
+    """A connection of a caller or a game server. It must be small, because each match has several of them for hours."""
 
     __slots__ = (
         "__weakref__",
@@ -79,7 +80,7 @@ class ApiConnection(asyncio.Protocol):
         self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
-        # The parser calls these directly: headers are most of the calls of a request.
+        # The parser calls these methods directly, because most callbacks of a request are for its headers.
         self.on_message_begin = self._head.begin
         self.on_url = self._head.add_url
         self.on_header = self._head.add_header
@@ -87,11 +88,11 @@ class ApiConnection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
         self._proxy: str | None = None
-        """The address of the trusted proxy whose connection this is."""
+        """The address of the client, if it is a trusted proxy."""
         self._unparsed_bytes = 0
-        """Bytes received since the parser last completed part of a request: what it may have to keep."""
+        """Bytes received since the parser last completed part of a request, which it may have buffered."""
         self._direct_body: bytes | None = None
-        """What has arrived of the body of a request that may be answered directly."""
+        """The received part of the body of a request that may be answered directly; None without such a request."""
         self._direct: DirectRoute | None = None
         """The route of the request, if it is a POST that may be answered directly."""
         self._may_read = True
@@ -105,12 +106,12 @@ class ApiConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._written_bytes = 0
         self._unread: tuple[int, float] | None = None
-        """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
+        """How many bytes the system had accepted for sending, and since when; None if all data was sent."""
         self._writable: asyncio.Future[None] | None = None
-        """Done when the client has read enough; None unless it reads too slowly."""
+        """Done once the client has read enough; None unless the client reads too slowly."""
         self._is_body_paused = self._is_streaming = False
         self._drops_data = False
-        """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
+        """True if received data is dropped: during a stream, and after a rejected request."""
         self._is_half_closed = False
         self._on_lost: Callable[[], None] | None = None
 
@@ -118,7 +119,7 @@ class ApiConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass of this type
         client = _address(transport, "peername")
         self._addresses = (client, _address(transport, "sockname"))
         self._proxy = client[0] if client is not None and self._shared.proxies.has(client[0]) else None
@@ -129,7 +130,7 @@ class ApiConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the exchanges and stop the timer.
 
-        What refers back to this connection is dropped, so that all of it is freed at once: garbage is collected rarely.
+        Break all reference cycles, so that the connection is freed at once, because garbage is collected rarely.
         """
         self._shared.remove(self)
         if self._timer is not None:
@@ -153,7 +154,7 @@ class ApiConnection(asyncio.Protocol):
             self._deadline_s = self._loop.time() + self._patience.head_s  # the first bytes of a request
         try:
             while data:
-                # At most what a head may still have: the parser skips spaces, so they are counted here only.
+                # At most what the head limit still allows. The parser skips spaces, so only this counts them.
                 room = MAX_HEAD_BYTES - self._unparsed_bytes
                 if room <= 0:
                     raise HttpError(TOO_LARGE)
@@ -163,19 +164,19 @@ class ApiConnection(asyncio.Protocol):
             if self._direct_body is not None:
                 self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
-            return  # upgrades are not supported; the request is answered as if it had not asked for one
+            return  # upgrades are not supported; the request is answered without an upgrade
         except (httptools.HttpParserError, HttpError) as exc:
-            error = exc if isinstance(exc, HttpError) else exc.__context__  # what a callback raised
+            error = exc if isinstance(exc, HttpError) else exc.__context__  # an error that a callback raised
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
-        if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
+        if self._is_streaming:  # this may be a disconnect, and a stream may stay open for hours
             self.transport.abort()
             return False
-        if self._on_lost is not None:  # the request waits, and most clients that end their side have gone
+        if self._on_lost is not None:  # the request waits, and most clients that close their side have disconnected
             return False
-        if self._drops_data:  # the requests before a rejected one are being answered, or the answers being read
+        if self._drops_data:  # the requests before a rejected request are being answered, or the client still reads
             self._is_half_closed = True
             return self._current is not None and not self._current.is_response_complete
         if self._current is None or not self._current.is_body_complete or self._waiting:
@@ -185,7 +186,7 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """Make `drain` wait: the client does not read fast enough."""
+        """Make `drain` wait, because the client does not read fast enough."""
         if self._writable is None:
             self._writable = self._loop.create_future()
         self._shared.add_unread(self, self.transport.get_write_buffer_size())
@@ -203,7 +204,7 @@ class ApiConnection(asyncio.Protocol):
     # --- the parser -----------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
-        """Start the exchange, or queue it behind earlier ones."""
+        """Start the exchange, or queue it behind earlier exchanges."""
         if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
             raise HttpError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
@@ -232,7 +233,7 @@ class ApiConnection(asyncio.Protocol):
         return version == "1.1" and self._parser.should_keep_alive() and self._may_be_direct(b"GET")
 
     def _closes_as_asked(self, version: str) -> bool:
-        """False for a connection that the application keeps open with a header: it is of an old version of HTTP."""
+        """False for an HTTP/1.0 connection to keep open, because only the application sends the header for that."""
         return version == "1.1" or not self._parser.should_keep_alive()
 
     def _await_body(self, body: bytes) -> None:
@@ -243,7 +244,7 @@ class ApiConnection(asyncio.Protocol):
             self._shared.set_busy(self)
 
     def _begin_exchange(self) -> None:
-        """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
+        """Start an exchange for the request whose head is complete, or queue it behind earlier requests."""
         body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
         keep_alive = keep_alive and not self.seat.admission.is_single
@@ -309,7 +310,7 @@ class ApiConnection(asyncio.Protocol):
     # --- exchanges ------------------------------------------------------------------------------------------------
 
     def _answer_read(self) -> bool:
-        """Answer a GET at once; False if the application has to, because it is unusual or the client does not read."""
+        """Answer a GET at once; False for an unusual request or a slow client, which the application has to answer."""
         reads, head = self._shared.reads, self._head
         is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():
@@ -334,7 +335,7 @@ class ApiConnection(asyncio.Protocol):
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
         exchange = DirectExchange(self._head.url, self._head.headers, body, version=version, keep_alive=keep_alive)
-        self._head.begin()  # which keeps nothing of it until the next one
+        self._head.begin()  # so that it does not hold the headers until the next request
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)
@@ -389,7 +390,7 @@ class ApiConnection(asyncio.Protocol):
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
             return
         if exchange.is_response_started:
-            self.transport.abort()  # the client must not take the response for complete
+            self.transport.abort()  # so that the client does not mistake the response for complete
         else:
             self._write_error(HttpError("Internal error.", INTERNAL_ERROR))
             self.transport.close()
@@ -416,7 +417,7 @@ class ApiConnection(asyncio.Protocol):
             self.resume_body()
 
     def _is_trusted(self, exchange: Exchange | DirectExchange) -> bool:
-        """True if the request was a trusted client's: others do not get this status below this prefix."""
+        """True if the status proves that a trusted client sent the request."""
         return isinstance(exchange, DirectExchange) or (
             exchange.status == OK and self._shared.priority.is_trusted(exchange.scope["path"])
         )
@@ -433,7 +434,7 @@ class ApiConnection(asyncio.Protocol):
         self.resume_body()
 
     def _close(self) -> None:
-        """Close the connection; if data was dropped, once the client has read what was sent, or shortly after."""
+        """Close the connection; if data was dropped, wait a moment so that the client can read the last responses."""
         if not self._drops_data or self._is_streaming or self._is_half_closed or self.transport.is_closing():
             self.transport.close()
         else:
@@ -443,7 +444,7 @@ class ApiConnection(asyncio.Protocol):
     def _end_linger(self) -> None:
         if self.transport.is_closing():
             return
-        if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` ends it
+        if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` aborts
             self._loop.call_later(self._patience.linger_s, self._end_linger)
         else:
             self.transport.abort()
@@ -495,15 +496,15 @@ class ApiConnection(asyncio.Protocol):
         self._on_lost = act
 
     def begin_stream(self) -> None:
-        """Switch to streaming: later requests on this connection are ignored."""
+        """Switch to streaming, so that later requests on this connection are ignored."""
         self._is_streaming = self._drops_data = True
         self._waiting.clear()
-        if self._is_half_closed:  # as in `eof_received`; a disconnect would not be noticed again
+        if self._is_half_closed:  # as in `eof_received`; a disconnect would not be detected again
             self.transport.abort()
-        self.resume_body()  # to notice a disconnect
+        self.resume_body()  # to detect a disconnect
         if self._current is not None:
             self._current.keep_alive = False
-        # The client may have disconnected already: a closed transport has no socket, or one with an invalid descriptor.
+        # The client may have disconnected already. A closed transport has no socket, or an invalid descriptor.
         if hasattr(socket, "TCP_USER_TIMEOUT") and not self.transport.is_closing():  # Linux
             tcp_socket: socket.socket = self.transport.get_extra_info("socket")
             with suppress(OSError):
@@ -515,15 +516,15 @@ class ApiConnection(asyncio.Protocol):
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
     def _reject(self, error: HttpError) -> None:
-        """Close the connection, after the answers to earlier requests.
+        """Close the connection after earlier requests are answered; if there are none, after an error response.
 
-        If there are none, after the usual error body: else the client would take it for the response to one of them.
+        With earlier requests, the client would mistake the error for the response to one of them.
         """
         _log.debug("request rejected", extra={"reason": str(error)})
         current, newest = self._current, self._newest
         if current is not None and current.is_body_complete and not self.transport.is_closing():
             if newest is not None and newest is not current and not newest.is_body_complete:
-                self._waiting.pop()  # it is the one that is rejected
+                self._waiting.pop()  # this is the rejected request
             (self._waiting[-1] if self._waiting else current).keep_alive = False
             self._drops_data = True
             self._resume_reading()
@@ -533,7 +534,7 @@ class ApiConnection(asyncio.Protocol):
         self.transport.close()
 
     def _write_error(self, error: HttpError) -> None:
-        """Send an error that belongs to no exchange, before the connection closes."""
+        """Send an error response without an exchange, before the connection closes."""
         status, headers, body = self._closing_response(error)
         self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
 
@@ -555,9 +556,9 @@ class ApiConnection(asyncio.Protocol):
         return response.status, headers, response.body
 
     def _check_timeouts(self) -> None:
-        """Close the connection at its deadline, and abort it if the client does not read, also while it is closing.
+        """Close the connection at its deadline, and abort it if the client does not read, even while it is closing.
 
-        One timer per connection, re-armed when it fires, is cheaper than one per request.
+        One timer per connection, re-armed when it fires, is cheaper than a timer per request.
         """
         now_s = self._loop.time()
         unsent = self.transport.get_write_buffer_size()

@@ -1,8 +1,8 @@
-"""The open connections of a server: what they share, and which of them are closed when there are too many.
+"""Track the open connections of a server, apply their limits, and close the oldest ones when there are too many.
 
-A connection is silent until it has sent the head of a request, and idle between two requests. When no ordinary place is
-left, a new connection replaces the one that has been silent or else idle longest. One that has just been opened is
-replaced only when no place is left at all: clients that connect at the same moment must not displace each other.
+A connection is silent until it has sent a request head, and idle between two requests. When no ordinary place is left,
+a new connection replaces the connection that has been silent longest, or else idle longest. Fresh connections are
+replaced only when no place is left at all, so that clients that connect at the same moment do not displace each other.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
-"""What connections of this machine are counted by where they are limited too."""
+"""The key for counting clients without an address of their own (loopback, trusted proxies), where they are limited."""
 RETRY_AFTER_S: Final = 5
-"""When a rejected client may try again: most requests are answered within this time."""
+"""Retry-After of rejected clients, in seconds. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
-"""Bytes that may wait for clients that do not read, all together. Usual responses have some kilobytes, and large ones
-are sent in parts, so hundreds of slow clients can be served at a time."""
+"""Maximum number of bytes that wait for clients that do not read, of all connections together. Usual responses have a
+few kilobytes, and large ones are sent in parts, so hundreds of slow clients can be served at a time."""
 WARNING_S: Final = 60.0
-"""Pause between two warnings of the same kind: clients could flood the log otherwise."""
+"""Seconds between two warnings of the same kind, so that clients cannot flood the log."""
 
 _WARNINGS: Final = {
     Excess.LIMIT: "connections rejected: limit reached",
@@ -52,22 +52,23 @@ _log = logging.getLogger(__name__)
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a server waits for its clients, in seconds, and how many bytes may wait for them."""
+    """The timeouts of connections, in seconds, and the limit for unread bytes."""
 
     head_s: float = 30.0
-    """Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection
-    is closed after the same time: longer than the pause between two log posts."""
+    """Timeout for a request head, from its first byte or the start of the connection. It is also the idle timeout of
+    connections, and longer than the time between two log posts."""
     fresh_s: float = 1.0
-    """Time for a new connection to send the head of a request before others replace it: enough over a slow network."""
+    """Seconds that a new connection has to send a request head before other connections may replace it; enough over a
+    slow network."""
     send_s: float = 30.0
-    """Time without any progress of the data to be sent, after which a client that does not read is disconnected. It is
-    checked at this interval, so the client has up to twice the time."""
+    """Timeout for clients that do not read: seconds in which no byte could be sent although data is waiting. It is also
+    the interval of the check, so a client has up to twice the time."""
     linger_s: float = 2.0
-    """Time for a client to read the last responses before a connection is closed on which data was dropped: the system
-    resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
+    """Seconds that the server waits before it closes a connection on which it dropped data. The system resets a
+    connection that is closed with unread data, and a client that has not read the last responses would lose them."""
     unread_bytes: int = MAX_UNREAD_BYTES
     closing_s: float = 2.0
-    """Time for requests in progress when the server stops; most are short."""
+    """Timeout for requests in progress when the server stops; most are short."""
 
 
 class Connection(Protocol):
@@ -75,7 +76,7 @@ class Connection(Protocol):
 
     @property
     def seat(self) -> Seat:
-        """Its place in the counts."""
+        """The connection's place in the counts."""
 
     def shut_down(self) -> None:
         """Close the connection, after the response in progress if there is one."""
@@ -85,7 +86,7 @@ class Connection(Protocol):
 
 
 class ConnectionCounts(Protocol):
-    """What is measured of connections."""
+    """The metrics of connections."""
 
     def set_open(self, count: int, /) -> None:
         """Set the number of open connections."""
@@ -95,7 +96,7 @@ class ConnectionCounts(Protocol):
 
 
 class Connections:
-    """The open connections, and what they share."""
+    """The open connections of a server, their limits and shared settings."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Connections:
         self.patience = patience
         self.priority = priority
         self.error_response = error_response
-        """Writes the errors of connections; the response closes its connection."""
+        """Returns the response to an error, after which the connection is closed."""
         self._direct = direct
         self.reads = reads
         self._direct_exchanges = 0
@@ -128,7 +129,7 @@ class Connections:
         self._idle: dict[Connection, None] = {}
         """Idle connections, longest idle first."""
         self._unread: dict[Connection, int] = {}
-        """Connections whose clients do not read, and the bytes that wait for them; longest without progress first."""
+        """Connections whose clients do not read, with the number of waiting bytes; longest without progress first."""
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
@@ -194,7 +195,7 @@ class Connections:
             self.release(connection.seat)
 
     def add_unread(self, connection: Connection, size: int) -> None:
-        """Note that this number of bytes waits for a client; abort others if too much waits for all of them."""
+        """Note how many bytes wait for a client; abort the longest waiting connections if all exceed the limit."""
         self.remove_unread(connection)
         self._unread[connection] = size
         self._unread_bytes += size
@@ -205,11 +206,11 @@ class Connections:
             longest.abort()
 
     def remove_unread(self, connection: Connection) -> None:
-        """Note that a client has read most of what waited for it."""
+        """Note that a client has read most of the waiting bytes."""
         self._unread_bytes -= self._unread.pop(connection, 0)
 
     async def close(self, within_s: float) -> None:
-        """Close idle connections now and the others after their responses; abort those left after `within_s`."""
+        """Close idle connections now, and others after their responses; abort those still open after `within_s`."""
         for connection in tuple(self.open):
             connection.shut_down()
         began_s = time.monotonic()
@@ -228,13 +229,13 @@ class Connections:
 
     @property
     def has_probe_places(self) -> bool:
-        """True if it matters for a place how the first request begins."""
+        """True if probes have places of their own, so that `admit` needs the first bytes of a request."""
         return self._probes is not None
 
     def admit(self, host: str, begin: bytes = b"") -> Seat | None:
         """Return a place for a client at this address; None if its connection must be closed at once.
 
-        `begin` are the first bytes of its request, as far as they have arrived.
+        `begin` is the first part of its request, as far as it has arrived.
         """
         address = None if self.proxies.has(host) else address_group(host)
         admission = self._admission
@@ -263,7 +264,7 @@ class Connections:
         self._counts.set_open(self._admission.open + (0 if self._probes is None else self._probes.open))
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting a connection for its address: a trusted client has authenticated itself on it."""
+        """Stop counting a connection toward its address, because its client is authenticated."""
         seat.admission.trust(seat)
 
     def rejection(self, seat: Seat, path: str) -> HttpError | None:
@@ -277,22 +278,22 @@ class Connections:
         if reason is None:
             return None
         if reason is Excess.ADDRESS:
-            what = f"More than {admission.limits.of_address} connections are open from this address."
-            return self._rejected(reason, f"{what} Close some, or reuse them.", address=seat.address)
+            text = f"More than {admission.limits.of_address} connections are open from this address."
+            return self._rejected(reason, f"{text} Close some, or reuse them.", address=seat.address)
         return self._rejected(reason, "The service has too many open connections. Retry later.")
 
     @contextmanager
     def of_client(self, seat: Seat, scope: Scope) -> Iterator[HttpError | None]:
-        """Count a request that came through a trusted proxy for its client, while it is in progress.
+        """Count a request through a trusted proxy toward the limit of its client, while the request is in progress.
 
-        The proxy needs a connection for each of them. The value is the error if the client has too many.
+        A proxy needs a connection per request in progress. The value is the error if the client is over its limit.
         """
         address = None if self.priority.has(scope["path"]) else self._counted(scope["client"][0], scope["headers"])
         if address is None:
             yield None
         elif not seat.admission.begin(address):
-            what = f"More than {seat.admission.limits.of_address} requests of this address are in progress."
-            yield self._rejected(Excess.ADDRESS, f"{what} End some first.", address=address)
+            text = f"More than {seat.admission.limits.of_address} requests of this address are in progress."
+            yield self._rejected(Excess.ADDRESS, f"{text} End some first.", address=address)
         else:
             try:
                 yield None
@@ -300,7 +301,7 @@ class Connections:
                 seat.admission.end(address)
 
     def _counted(self, host: str, headers: Sequence[Header]) -> str | None:
-        """Return what a request of this client is counted by; None if it is a proxy's own, which is not limited."""
+        """Return the key for counting a client's requests; None for a proxy's own requests, which are not limited."""
         if not self.proxies.has(host):
             return address_group(host)
         return (address_group(host) or LOOPBACK) if self.proxies.is_disputed(host, headers) else None
@@ -310,9 +311,9 @@ class Connections:
         return HttpError(message, UNAVAILABLE, retry_after_s=RETRY_AFTER_S)
 
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
-        """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh.
+        """Close up to `count` connections: first silent ones that are no longer fresh, then idle ones, oldest first.
 
-        With `of`, only those that have one of its places.
+        With `of`, only connections that have one of its places.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)
@@ -325,7 +326,7 @@ class Connections:
             self.note(Excess.IDLE)
 
     def note(self, reason: Excess, **fields: object) -> None:
-        """Count a connection that was rejected or closed early; warn if it is the first in a while."""
+        """Count a connection that was rejected or closed early; log a warning at most every `WARNING_S`."""
         self._counts.count_rejected(reason)
         now_s = time.monotonic()
         warning = _WARNINGS.get(reason)

@@ -1,7 +1,7 @@
-"""Requests that are answered without the application: frequent, small and all alike, such as log posts and polls.
+"""Types for requests that are answered without the application, because they are frequent and small, such as log posts.
 
-They need neither an ASGI scope nor a task, which cost more than the work itself. Whatever is unusual about one takes
-the way of all other requests.
+These need neither an ASGI scope nor a task, which would cost more than the work itself. The application still answers
+such a request if anything about it is unusual.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Answer = Callable[[bool], None]
 
 
 class Take(Protocol):
-    """Takes a request."""
+    """The function that answers the requests of a direct route."""
 
     def __call__(self, path_rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer, /) -> bool:
-        """Take a request and answer it later; False if the application has to answer it."""
+        """Accept a request and call `answer` later; False if the application has to answer the request."""
 
 
 class DirectRoute(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class DirectRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Read = Callable[[str, Sequence[tuple[bytes, bytes]]], tuple[bytes, ...] | None]
-"""Returns the parts of the response to a GET after its date; None if the application has to answer it.
+"""Returns the parts of the response to a GET that follow the `date` header; None if the application has to answer.
 
 Its arguments are the rest of the path, with the query string, and the headers.
 """
@@ -46,7 +46,7 @@ class ReadRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectExchange:
-    """A request that was taken, with what is needed to pass it to the application after all."""
+    """A request that is being answered directly, with everything needed to pass it to the application after all."""
 
     __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url", "version")
 
@@ -65,5 +65,5 @@ class DirectExchange:
         self.is_response_complete = False
 
     def disconnect(self) -> None:
-        """Note that the client disconnected: there is nothing to answer."""
+        """Note that the client disconnected, so that no response is sent."""
         self.is_disconnected = True

@@ -13,10 +13,10 @@ UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE.value
 
 
 class HttpError(Exception):
-    """A request is answered with this status, which is one of those above; the message is for the client."""
+    """A request is rejected with one of the statuses of this module; the message is for the client."""
 
     def __init__(self, message: str, status: int = BAD_REQUEST, *, retry_after_s: int = 1) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after_s = retry_after_s
-        """When an unavailable server may be asked again."""
+        """The Retry-After of a 503, in seconds."""

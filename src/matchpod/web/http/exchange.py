@@ -1,4 +1,4 @@
-"""One HTTP request and its response: the `receive` and `send` of ASGI on top of a connection.
+"""One HTTP request and its response, with the `receive` and `send` of ASGI on top of a connection.
 
 The head of a response is held back until its first body part, so a small response is one write.
 """
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from matchpod.web.http.asgi import Message, Scope
 
 MAX_BUFFERED_BODY: Final = 64 * 1024
-"""Bytes of a body that may wait for the application; beyond that, reading from the client pauses."""
+"""Maximum number of buffered body bytes that the application has not read. Above it, reading from the client pauses."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 OK, NO_CONTENT, NOT_MODIFIED = 200, 204, 304
@@ -75,7 +75,7 @@ class Exchange:
         self._head: tuple[int, list[tuple[bytes, bytes]]] | None = None
         self._is_chunked = False
         self._unsent: int | None = None
-        """Bytes of the content length that were not sent yet; None if there is no content length."""
+        """Bytes of the content length that are still to be sent; None if there is no content length."""
 
     # --- what the client sends ------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Exchange:
         self._changed.set()
 
     def disconnect(self) -> None:
-        """Note that the client disconnected: `receive` returns, and `send` does nothing."""
+        """Note that the client disconnected, so that `receive` returns and `send` does nothing."""
         self.is_disconnected = True
         self._changed.set()
 
@@ -122,7 +122,7 @@ class Exchange:
     # --- what the application sends -------------------------------------------------------------------------------
 
     async def send(self, message: Message) -> None:
-        """Send the start of the response or a part of its body; wait first while the client does not read."""
+        """Send the start of the response or a part of its body; wait while the client reads too slowly."""
         if self.is_disconnected:
             return
         if message["type"] == "http.response.start":
@@ -181,12 +181,12 @@ class Exchange:
         elif status in (NO_CONTENT, NOT_MODIFIED):
             self._unsent = 0
         elif self.scope["method"] == "HEAD":
-            return  # there is no body, and the length of the one that GET would return is not known
+            return  # there is no body, and the length of the body that GET would return is not known
         elif whole_length is not None:
             self._unsent = whole_length
             headers.append((b"content-length", b"%d" % whole_length))
         elif self.scope["http_version"] == "1.0":
-            self.keep_alive = False  # HTTP/1.0 has no chunks: the body ends with the connection
+            self.keep_alive = False  # HTTP/1.0 has no chunks, so the body ends with the connection
         else:
             self._is_chunked = True
             headers.append((b"transfer-encoding", b"chunked"))

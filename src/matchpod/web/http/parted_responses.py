@@ -1,6 +1,6 @@
-"""Send a response part by part: the next part is read when the client has read enough of those before.
+"""Send a response part by part. The next part is read once the client has read enough of the earlier parts.
 
-So a client that does not read costs a few parts of memory, whatever the size of the response, until it is disconnected.
+So a client that does not read needs memory for a few parts only, whatever the size of the response.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matchpod.web.http.responses import CONNECTION, Header, PartedResponse, Stre
 
 
 async def begin(response: PartedResponse) -> PartedResponse:
-    """Read the first part, so that an error in it gets an error status."""
+    """Read the first part, so that an error while reading it gets an error status."""
     first = await anext(response.parts, b"")
     return msgspec.structs.replace(response, parts=_continued(first, response.parts))
 
@@ -30,7 +30,8 @@ async def _continued(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator
 async def send_parts(response: PartedResponse, scope: Scope, send: Send, *, more_headers: Sequence[Header]) -> None:
     """Send a response; stop reading its parts when the client has disconnected.
 
-    An error in between is raised: the connection is then aborted, so that no client takes the response for complete.
+    An error while reading a part is raised. The connection is then aborted, so that the client does not mistake the
+    response for complete.
     """
     parts: AsyncIterator[bytes] = response.parts
     headers = [(b"content-type", response.content_type), *response.headers, *more_headers]

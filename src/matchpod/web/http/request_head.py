@@ -1,6 +1,6 @@
-"""Collect the head of a request from the parser and check it.
+"""Collect a request head from the parser and check it.
 
-Checked are its size, `Host`, headers that must not be repeated, and how the body is encoded.
+The checks are for its size, `Host`, headers that must not be repeated, and the encodings of the body.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from matchpod.web.http.errors import HEADERS_TOO_LARGE, NOT_IMPLEMENTED, HttpErr
 
 CONTENT_ENCODING: Final = b"content-encoding"
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Size limit of the path and headers of a request: far more than any proxy sends."""
+"""Size limit of a request's path and headers together; far more than any proxy sends."""
 MAX_HEADERS: Final = 100
-"""Maximum headers of a request: proxies add a dozen."""
-TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+"""Maximum number of headers of a request; proxies add a dozen."""
+TOO_LARGE: Final = f"The request head exceeds the limit of {MAX_HEAD_BYTES} bytes."
 
 MAX_SHARED_NAME: Final = 32
-"""Longest name of a header that is kept once for all requests with it."""
+"""Maximum length of a header name that is cached, so that all requests share one object."""
 
 _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
-"""Headers that may appear once: given two, a proxy and this service might use different ones."""
+"""Headers that must not be repeated, because a proxy and this service might use different values."""
 _WITHOUT_HOST: Final = ("0.9", "1.0")
-"""Versions of HTTP in which clients need not send `Host`."""
+"""Versions of HTTP in which `Host` is optional."""
 _EXPECT: Final = b"expect"
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
 _CHUNKED: Final = b"chunked"
@@ -31,7 +31,7 @@ _CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCO
 
 
 class RequestHead:
-    """The head of the newest request of a connection; the object is reused for each of its requests."""
+    """The head of a connection's newest request; the object is reused for all requests of the connection."""
 
     __slots__ = (
         "_bytes",
@@ -60,14 +60,14 @@ class RequestHead:
         self._is_complete = False
 
     def add_url(self, url: bytes) -> None:
-        """Add a part of the target of the request."""
+        """Add a part of the request target."""
         self.url += url
         self._bytes += len(url)
         if self._bytes > MAX_HEAD_BYTES:
             raise HttpError(TOO_LARGE)
 
     def add_header(self, name: bytes, value: bytes) -> None:
-        """Add a header. Trailers count toward the size limit but are dropped: they must not pass for headers."""
+        """Add a header. Trailers count toward the size limit, but are dropped because they are no headers."""
         self._bytes += len(name) + len(value) + 4
         if self._bytes > MAX_HEAD_BYTES:
             raise HttpError(TOO_LARGE)
@@ -81,7 +81,7 @@ class RequestHead:
         self.headers.append((name, value))
 
     def complete(self, http_version: str) -> None:
-        """Note the end of the head; what follows are trailers."""
+        """Note the end of the head and finish its checks; headers after it are trailers."""
         self._is_complete = True
         if b"host" not in self._seen and http_version not in _WITHOUT_HOST:
             raise HttpError("The request has no Host header, which HTTP/1.1 requires.")

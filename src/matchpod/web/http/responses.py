@@ -1,4 +1,4 @@
-"""Responses, whole or in parts, and the connection that a response in parts is written to."""
+"""The types of responses, whole or in parts, and of the connection that streams are written to."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
 CONNECTION: Final = "connection"
-"""The scope extension through which a stream gets its connection."""
+"""The name of the ASGI scope extension with the connection of a request."""
 
 Header = tuple[bytes, bytes]
 
 
 class Packable(Protocol):
-    """A body that is kept, with its compressed form once that was needed."""
+    """A cached body, with its compressed form once a client has requested it."""
 
     packed: bytes | None
 
@@ -30,39 +30,39 @@ class Response(msgspec.Struct, frozen=True):
     content_type: bytes = JSON.encode()
     headers: tuple[Header, ...] = ()
     is_shared: bool = False
-    """True if many requests get this same body: its compressed form is kept."""
+    """True if many requests get the same body, so that its compressed form is cached."""
     packable: Packable | None = None
-    """Where the compressed form of a body is kept that is only for some callers."""
+    """The cached form of a body that only some callers may get; it also stores the compressed body."""
 
 
 class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response whose body is read and sent part by part: large, but never as a whole in memory."""
+    """A response whose body is read and sent part by part, so that a large body is never in memory as a whole."""
 
     parts: AsyncIterator[bytes]
-    """The parts are read while the client reads. They should have up to 64 KiB: a few are in memory at a time."""
+    """The parts, which should have at most 64 KiB. A few of them are in memory at a time."""
     content_type: bytes
     headers: tuple[Header, ...] = ()
     status: int = 200
     length: int | None = None
-    """The bytes of all parts, if that is known; such a response is not compressed."""
+    """The total size of all parts, if it is known; such a response is not compressed."""
 
 
 class StreamConnection(Protocol):
-    """The connection under a stream, under a response in parts, or of a request that waits."""
+    """The connection of a stream, of a response in parts, or of a waiting request."""
 
     @property
     def is_open(self) -> bool:
-        """False once nothing can be sent anymore."""
+        """False once the connection is closed or closing."""
 
     @property
     def has_room(self) -> bool:
         """True if sending does not have to wait for the client."""
 
     def watch_loss(self, act: Callable[[], None] | None, /) -> None:
-        """Call `act` when the connection is lost; None to call nothing any longer."""
+        """Call `act` when the connection is lost; None removes the callback."""
 
     def begin_stream(self) -> None:
-        """Switch to streaming: later requests on this connection are ignored."""
+        """Switch to streaming, so that later requests on this connection are ignored."""
 
     def abort(self) -> None:
         """Drop the connection with all unsent data."""

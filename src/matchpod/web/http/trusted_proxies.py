@@ -1,10 +1,10 @@
 """Find the address of a client whose request came through proxies, from the headers that they add.
 
-Each proxy appends the address that it was called from, so the headers are read from right to left: an entry counts only
-if the machine that added it is a trusted proxy. What stands further left may be invented. A proxy usually adds one of
-the two headers and passes the other on as the client sent it: if both are there and differ, neither counts. Such
-requests count for the proxy, all together: neither may they escape the limits, nor may they count for an address that
-their sender has chosen.
+Each proxy appends the address of its client, so the headers are read from right to left. An entry counts only if a
+trusted proxy added it, because clients can send any entries further to the left. A proxy usually adds either
+`X-Forwarded-For` or `Forwarded`, and forwards the other header as the client sent it. If a request has both and they
+differ, neither is trusted, and the request counts toward the limit of the proxy. So it cannot escape the limits, and
+cannot count toward an address that its sender has chosen.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from matchpod.web.http.responses import Header
 
 LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
-"""Most proxies that a request may pass; beyond them, the last address that was read counts as the client."""
+"""Maximum number of proxies that are read from the headers. After that many, the last address counts as the client."""
 
 MAX_NODE_BYTES: Final = 64
-"""Longer entries are not addresses, and are not cached."""
+"""Maximum size of an entry. Longer entries are not addresses, and are not cached."""
 
 KEPT: Final = 4096
-"""Parsed addresses that are kept: parsing takes as long as the rest of accepting a connection."""
+"""Maximum number of parsed addresses that are cached, because parsing takes as long as the rest of accepting a
+connection."""
 
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*+)"'
 _WITH_CLOSED_QUOTES: Final = re.compile(rb'(?:[^"]|%b)*+' % _QUOTED)
 _ELEMENT: Final = re.compile(rb'(?:[^",]|%b)++' % _QUOTED)
 _PARAMETER: Final = re.compile(rb'\s*([^\s"=;]+)\s*=\s*(?:%b|([^\s";]*))\s*(?:;|\Z)' % _QUOTED)
-"""A name and its value, in an element of a Forwarded header (RFC 7239)."""
+"""A name and its value in an element of a Forwarded header (RFC 7239)."""
 _ESCAPED: Final = re.compile(rb"\\(.)")
 _WITH_PORT: Final = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d{1,5})?|(?P<ipv4>[\d.]+):\d{1,5}")
 
@@ -40,7 +41,7 @@ _Address = IPv4Address | IPv6Address
 
 
 class TrustedProxies:
-    """The trusted machines, whose headers count."""
+    """The proxies whose headers are trusted."""
 
     def __init__(self, networks: Iterable[str] = LOOPBACK_NETWORKS) -> None:
         """`networks` are addresses, or networks such as `10.0.0.0/8`."""
@@ -52,17 +53,17 @@ class TrustedProxies:
         return self._known(host)[1]
 
     def client(self, proxy: str, headers: Sequence[Header]) -> str:
-        """Return the address of the client that a trusted proxy forwards a request for; its own if that is unknown."""
+        """Return the address of a trusted proxy's client; the address of the proxy if that is unknown."""
         named = self._named(proxy, headers)
         return (named.pop() if len(named) == 1 else None) or proxy
 
     def is_disputed(self, proxy: str, headers: Sequence[Header]) -> bool:
-        """True if the headers hide the client, as only the client can make them do: they differ, or cannot be read."""
+        """True if the headers differ or cannot be read. Only the client can cause that, to hide its address."""
         named = self._named(proxy, headers)
         return len(named) > 1 or None in named
 
     def _named(self, proxy: str, headers: Sequence[Header]) -> set[str | None]:
-        """Return the addresses that the headers name; None stands for a header that cannot be read."""
+        """Return the client addresses in the headers; None stands for a header that cannot be read."""
         forwarded_for = [value for name, value in headers if name == b"x-forwarded-for"]
         forwarded = [value for name, value in headers if name == b"forwarded"]
         named: set[str | None] = set()
@@ -73,9 +74,9 @@ class TrustedProxies:
         return named
 
     def _walk(self, proxy: str, nodes: Sequence[bytes | None]) -> str | None:
-        """Return the nearest machine that is not a trusted proxy, or the last known one.
+        """Return the nearest machine that is not a trusted proxy, or else the last known machine.
 
-        None if an entry before it cannot be read.
+        None if an entry before that machine cannot be read.
         """
         client = proxy
         for node in reversed(nodes):
@@ -89,7 +90,7 @@ class TrustedProxies:
         return client
 
     def _look_up(self, host: str) -> tuple[str | None, bool]:
-        """Return the usual notation of an address, and whether it is a trusted proxy's; None if it is no address."""
+        """Return the address in its usual notation, or None if it is invalid, and whether it is a trusted proxy."""
         address = _read(host)
         if address is None:
             return None, False
@@ -97,7 +98,7 @@ class TrustedProxies:
 
 
 def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
-    """Return the nodes in a Forwarded header; only None if a client left a quote open, which hides all after it."""
+    """Return the nodes in a Forwarded header; a single None if it has an open quote, which hides all that follows."""
     if not _WITH_CLOSED_QUOTES.fullmatch(forwarded):
         return (None,)
     elements = (element[0] for element in _ELEMENT.finditer(forwarded))
@@ -105,7 +106,7 @@ def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
 
 
 def _node(element: bytes) -> bytes | None:
-    """Return the node that an element is for, empty if it names none; None if it cannot be read, or names two."""
+    """Return the `for` node of an element, empty without one; None if the element is invalid or has two."""
     node, at = None, 0
     while at < len(element):
         parameter = _PARAMETER.match(element, at)
@@ -121,7 +122,7 @@ def _node(element: bytes) -> bytes | None:
 
 
 def _read(host: str) -> _Address | None:
-    """Return an address, which may have a port; None if it is a name, or hidden."""
+    """Return an address, without its port if there is one; None for a name or an obfuscated node."""
     if parts := _WITH_PORT.fullmatch(host):
         host = parts["ipv6"] or parts["ipv4"] or ""
     try:

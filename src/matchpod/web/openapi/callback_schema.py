@@ -15,10 +15,11 @@ from matchpod.web.openapi.examples import Examples
 _PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
 _HEADERS: Final = {
     "Authorization": "The `callbackAuthToken` given at creation; left out if there was none.",
-    "webhook-id": "The same whenever this callback is sent: use it to ignore one that arrives again.",
+    "webhook-id": "The id of the callback, the same for every attempt. Use it to ignore duplicates.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
     "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
-    "traceparent": "The trace of the match (W3C Trace Context): that of its creation, if it was sent one.",
+    "traceparent": "The trace of the match (W3C Trace Context), which continues the trace of the request that created "
+    "it, if that had one.",
     "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time you or the "
     "operator of the service send the callback again. An attempt that is repeated has the same number.",
 }
@@ -49,13 +50,13 @@ def callback_schemas() -> dict[str, Schema]:
                 "connectedPlayers": {**_PLAYERS, "description": f"{listed} connected at least once."},
                 "absentPlayers": {
                     **_PLAYERS,
-                    "description": f"{listed} were not on the server at the end: those who never connected, and "
-                    "those who had left.",
+                    "description": f"{listed} were not on the server at the end, because they never connected or had "
+                    "left.",
                 },
                 "logComplete": {
                     "type": "boolean",
-                    "description": "Whether the log of the server is complete; if not, numbers of its maps may be too "
-                    "low. Left out if nothing was played, or if it is not known.",
+                    "description": "Whether the log of the server is complete. If not, statistics of its maps may be "
+                    "too low. Left out if nothing was played, or if this is not known.",
                 },
             },
             required=("reason",),
@@ -79,10 +80,10 @@ def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema
         "post": {
             "operationId": name,
             "summary": summary,
-            "description": "Sent once to the `callbackUrl`, and again 5 s later if there was no 2xx response within "
-            "10 s. Redirects are not followed. It can arrive more than twice in two cases, always with the same "
-            "`webhook-id` and the same bytes: an attempt during which the service itself stopped is repeated, at most "
-            "8 times per hour, and you or the operator of the service can send a callback again.",
+            "description": "Sent to the `callbackUrl`, and again 5 s later if there was no 2xx response within 10 s. "
+            "Redirects are not followed. In two cases it can arrive more than twice, always with the same `webhook-id` "
+            "and the same bytes: an attempt during which the service itself stopped is repeated, at most 8 times per "
+            "hour, and you or the operator of the service can send a callback again.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()

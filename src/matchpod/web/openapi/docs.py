@@ -1,4 +1,4 @@
-"""Load the files of the documentation page from this package; the page uses no others."""
+"""Load the documentation page and its files from this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILES = {
     "docs.js": ("docs.js", b"text/javascript; charset=utf-8"),
 }
 _HEADERS: tuple[Header, ...] = (
-    # No script other than the page's own may run in it.
+    # Only the page's own script may run.
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"),
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-cache"),

@@ -1,4 +1,7 @@
-"""Say what callers do about each error, for the API description and docs/errors.md. What it means, its class says."""
+"""Tell callers what to do about each error, for the API description and docs/errors.md.
+
+What an error means is in the docstring of its class.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from matchpod.web.errors import (
 )
 
 ADVICE: Final[Mapping[type[MatchpodError], str]] = {
-    errors.InvalidParamsError: "Correct what `message` and `details` say. The same request fails again.",
+    errors.InvalidParamsError: "Correct the faults in `message` and `details`. The same request would fail again.",
     errors.UnauthorizedError: "Send `Authorization: Bearer KEY` with a key that is neither revoked nor expired.",
     errors.ForbiddenError: "Use a key with the scope and role that the endpoint needs, of the organization that "
     "created the match.",
@@ -25,9 +28,9 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.ServerNotRunningError: "Nothing is left to cancel. Get the match to see how it ended.",
     errors.ActionNotPossibleError: "`GET …/actions` says what is possible. If there is a `retryAfter`, repeat the "
     "request then.",
-    errors.MatchNotEndedError: "Repeat the request when the match has ended: its callback, or `endedAt` of the "
-    "server, says so.",
-    errors.RulingTooLateError: "Its rulings are final.",
+    errors.MatchNotEndedError: "Repeat the request after the match has ended, which its callback and `endedAt` of the "
+    "server show.",
+    errors.RulingTooLateError: "Rulings on this match can no longer be changed.",
     errors.IdempotencyConflictError: "Use a new key for a new request. To repeat a request, send the same body.",
     errors.CallbackWaitingError: "Wait until the `state` of the callback is no longer `waiting`. Then it can be sent "
     "again.",
@@ -45,7 +48,7 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.UnavailableError: "Repeat the request after the seconds in `Retry-After`, a creation with the same "
     "`Idempotency-Key`: it may have created its match.",
 }
-"""What to do about each error, in the order of their statuses."""
+"""Advice for callers about each error, in the order of their statuses."""
 
 _ERRORS: Final[Mapping[ErrorCode, type[MatchpodError]]] = {error.code: error for error in ADVICE}
 

@@ -1,6 +1,6 @@
-"""Read the stored examples of the API description: what a real service answered, recorded by `scripts`.
+"""Read the stored examples of the API description, which `scripts` recorded from a real service.
 
-A value that several answers have, such as the result of a match, is stored once; the others refer to it by its path.
+A value in several responses, such as the result of a match, is stored once; the others refer to it by its path.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from matchpod.web.endpoint import Endpoint
 
 FILE: Final = "examples.json"
 SAME: Final = "$same"
-"""The only key of an object that stands for the value at a path."""
+"""The only key of an object that refers to the value at a path."""
 MIN_SHARED_LINES: Final = 10
-"""Lines of the smallest example that is shared: a shorter one is easier to read in its place."""
+"""Minimum number of lines of a value that is stored once. A shorter value is easier to read where it is used."""
 
 _AT: Final = "#/components/examples/"
 
@@ -28,7 +28,7 @@ Values = Mapping[str, Any]
 
 
 class OperationExamples(msgspec.Struct, frozen=True):
-    """The examples of one operation: its parameters, its bodies, and its responses by status."""
+    """The examples of one operation: parameters, request bodies, and responses by status."""
 
     parameters: Mapping[str, str] = {}
     request: Values = {}
@@ -36,22 +36,22 @@ class OperationExamples(msgspec.Struct, frozen=True):
 
 
 class Examples(msgspec.Struct, frozen=True):
-    """All examples: by operation, by callback, and one for each error code."""
+    """All examples by operation and by callback, and an example per error code."""
 
     operations: Mapping[str, OperationExamples]
     webhooks: Mapping[str, Values]
     errors: Values
 
     def parameter(self, endpoint: Endpoint, name: str) -> str | None:
-        """Return the value of a parameter that leads to the example of the response."""
+        """Return the value of the parameter in the request whose response is the example."""
         return self._of(endpoint).parameters.get(name)
 
     def request(self, endpoint: Endpoint) -> dict[str, object]:
-        """Return references to the examples of the body."""
+        """Return references to the examples of the request body."""
         return _refs(f"{_name(endpoint)}-request", self._of(endpoint).request)
 
     def response(self, endpoint: Endpoint, status: int, errors: Iterable[type[MatchpodError]]) -> dict[str, object]:
-        """Return references to the examples of a response: its own, or those of the errors with this status."""
+        """Return references to the examples of a response, or else to the examples of the errors with this status."""
         own = self._of(endpoint).responses.get(str(status), {})
         if own:
             return _refs(f"{_name(endpoint)}-{status}", own)
@@ -62,7 +62,7 @@ class Examples(msgspec.Struct, frozen=True):
         return _refs(name, self.webhooks.get(name, {}))
 
     def components(self) -> dict[str, dict[str, object]]:
-        """Return all examples by the name that references use."""
+        """Return all examples, by the names that references use."""
         named: dict[str, Values] = {f"error-{code}": value for code, value in self.errors.items()}
         for name, operation in self.operations.items():
             named.update({f"{name}-request-{label}": value for label, value in operation.request.items()})
@@ -91,7 +91,7 @@ def read_examples() -> Examples:
 
 
 def with_repeats(value: Any, stored: Any) -> Any:
-    """Return a value of the file with the values that it refers to."""
+    """Return a value of the file, with its references replaced with the values."""
     if isinstance(value, list):
         return [with_repeats(item, stored) for item in value]
     if not isinstance(value, dict):
@@ -105,7 +105,7 @@ def with_repeats(value: Any, stored: Any) -> Any:
 
 
 def without_repeats(value: Any, path: str = "", seen: dict[str, str] | None = None) -> Any:
-    """Return a value as it is stored: each large part once, at the path where it is first."""
+    """Return a value as it is stored, with each repeated large part replaced with a reference to its first path."""
     seen = {} if seen is None else seen
     if not isinstance(value, dict | list):
         return value

@@ -36,7 +36,8 @@ _LINKED = {
     "getListedServer": ("getServer", "items/0/"),
     "getMapOfSeries": ("getMap", "maps/0/"),
 }
-"""Links to something in the response: the operation, and where that is. Other links have the name of the operation."""
+"""Links to an item in the response: the operation, and the path of the item. Other links are named after the operation,
+and their item is the response itself."""
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -48,14 +49,15 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
 _ETAG: Schema = {
     "ETag": {
         "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
-        "description": "Only if it has ended. Send it as `If-None-Match` to get the body only if it has changed.",
+        "description": "Only if the match, map or series has ended. Send it as `If-None-Match` to get the body only if "
+        "it has changed.",
     }
 }
 
 _REPLAYED: Schema = {
     "Idempotent-Replayed": {
         "schema": {"type": "string", "const": "true"},
-        "description": "Only if an earlier request with this `Idempotency-Key` created what is returned.",
+        "description": "Only if this is the response to an earlier request with the same `Idempotency-Key`.",
     }
 }
 
@@ -74,11 +76,11 @@ def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
 def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
     """Return the document for game servers and operators as JSON, which is built once."""
     text = (
-        "What game servers send, and what operators read. Callers need none of it: their endpoints are in "
+        "The endpoints for game servers and operators. Callers do not need them; the endpoints for callers are in "
         "`/openapi.json`."
     )
     info: Schema = {"title": "Matchpod, internal endpoints", "version": version, "description": text}
-    return msgspec.json.encode(_document([one for one in endpoints if one.tag is not Tag.API], info))
+    return msgspec.json.encode(_document([endpoint for endpoint in endpoints if endpoint.tag is not Tag.API], info))
 
 
 def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
@@ -186,7 +188,7 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operation
 
 
 def _ways_to_a_file(success: Schema) -> Schema:
-    """Return the other answers to a request for a file: a part of it, and a redirect."""
+    """Return the other responses to a request for a file: a part of it, or a redirect."""
     location: Schema = {"Location": {"required": True, "schema": {"type": "string"}}}
     return {
         "206": {**success, "description": "The part of the file that `Range` asks for."},
@@ -210,7 +212,7 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
 
 
 def _link(name: str, operations: Mapping[str, Endpoint]) -> Schema:
-    """Return a link to an operation by the last id in its path, which the response has too; the request has others."""
+    """Return a link to an operation. The last id in its path is from the response, all others are from the request."""
     operation, place = _LINKED.get(name, (name, ""))
     target = operations[operation]
     *outer, last = (parameter.name for parameter in target.parameters if parameter.place == "path")

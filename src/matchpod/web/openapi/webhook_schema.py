@@ -1,4 +1,4 @@
-"""The OpenAPI description of what the webhooks of an organization send."""
+"""The OpenAPI description of the requests that an organization's webhooks send."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _EVENTS: Final[Mapping[WebhookEvent, tuple[str, Schema]]] = {
     WebhookEvent.ATTENTION_RAISED: ("A person should look at a match", schema_ref("RaisedAttention")),
 }
 _HEADERS: Final = {
-    "webhook-id": "The same whenever this delivery is sent: use it to ignore one that arrives again.",
+    "webhook-id": "The id of the delivery, the same for every attempt. Use it to ignore duplicates.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
-    "webhook-signature": "`v1,` and a signature with the secret of the webhook (Standard Webhooks). For a day after it "
-    "was replaced there are two, separated by a space.",
+    "webhook-signature": "`v1,` and a signature with the secret of the webhook (Standard Webhooks). For a day after "
+    "the secret was replaced, there are two signatures, separated by a space.",
     "X-Matchpod-Attempt": "The number of the attempt.",
 }
 
 
 def event_schemas(body: Schema) -> dict[str, Schema]:
-    """Return the schemas of the bodies of all events, by name; `body` has the fields that all have."""
+    """Return the body schemas of all events, by name; `body` has their common fields."""
     schemas = {_schema(event.value): _body(body, event.value, data) for event, (_, data) in _EVENTS.items()}
     return schemas | {_schema(TEST_EVENT): _body(body, TEST_EVENT, {"type": "object"})}
 
 
 def any_body() -> Schema:
-    """Return the schema of everything that webhooks send."""
+    """Return the schema of any body that webhooks send."""
     message: Schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
     names = [*(event.value for event in _EVENTS), TEST_EVENT]
     return {
@@ -79,8 +79,8 @@ def _request(event: str, summary: str, examples: Examples) -> Schema:
         "post": {
             "operationId": _schema(event)[0].lower() + _schema(event)[1:],
             "summary": summary,
-            "description": "Sent to webhooks of the format `json`, at least once: again after failures for a day, "
-            "until there is a 2xx response within 10 s. Redirects are not followed.",
+            "description": "Sent to webhooks of the format `json`, at least once. Retried for up to a day, until there "
+            "is a 2xx response within 10 s. Redirects are not followed.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()
@@ -93,7 +93,7 @@ def _request(event: str, summary: str, examples: Examples) -> Schema:
 
 
 def _schema(event: str) -> str:
-    """Return the schema name of an event. `MapEndedEvent` is taken: it is an event of the stream."""
+    """Return the schema name of an event. The suffix is not `Event`, because `MapEndedEvent` is an event of streams."""
     return f"{''.join(word.capitalize() for word in event.split('.'))}Webhook"
 
 
@@ -103,6 +103,6 @@ def _body(body: Schema, event: str, data: Schema) -> Schema:
         raise TypeError("the body of a webhook has no fields")
     own: Schema = {
         "type": {"type": "string", "const": event, "description": "The type of the event."},
-        "data": {"description": "What the API returns of the same thing.", **data},
+        "data": {"description": "The same object that the API returns.", **data},
     }
     return {**body, "properties": {**fields, **own}}

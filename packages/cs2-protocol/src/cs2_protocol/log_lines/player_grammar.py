@@ -42,7 +42,7 @@ _MONEY = re.compile(
 _BUYZONE = re.compile(r"left buyzone with \[ ([\w() ]*+)\]", re.ASCII)
 _ITEM_VERBS = frozenset(("purchased", "picked up", "dropped"))
 _SWITCHED = re.compile(r"switched from team <(\w*)> to <(\w*)>", re.ASCII)
-_CONNECTED = re.compile(r'connected, address "([^"<>]*)"')  # never the end of a token
+_CONNECTED = re.compile(r'connected, address "([^"<>]*)"')  # the address cannot contain the end of a token
 _DISCONNECTED = re.compile(r'disconnected \(reason "(.*)"\)', re.DOTALL)
 
 

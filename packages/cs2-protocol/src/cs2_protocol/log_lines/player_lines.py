@@ -1,6 +1,6 @@
 """Define the values of log lines that begin with a player token, and format them.
 
-Only chat, new names and disconnect reasons contain free text. Positions are kept as printed, as `-0` occurs.
+Only chat, new names and disconnect reasons contain free text. Positions are kept as text, because `-0` occurs.
 """
 
 from __future__ import annotations

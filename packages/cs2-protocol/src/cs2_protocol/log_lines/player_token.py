@@ -15,18 +15,19 @@ from cs2_protocol.game import PlayerId, Side
 from cs2_protocol.steam_id import to_id64
 
 MAX_KNOWN_PLAYERS = 512
-"""Most players kept, far more than join one server. When full, the one who was learned first is dropped."""
+"""Maximum number of known players, far more than join one server. When full, the oldest entry is dropped."""
 
 MAX_SECOND_TOKENS = 4096
-"""Most second players kept. When full, all are dropped."""
+"""Maximum number of cached second players. When the cache is full, it is cleared."""
 
 MAX_NAME_CHARS = 256
-"""Players with longer names are not kept, and bots are known by this many characters: names have at most 127 bytes."""
+"""Maximum length of the name of a known player, and of a bot's name in its id. Real names have at most 127 bytes."""
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
 _PENDING_IDS = frozenset(("STEAM_ID_PENDING", "<none>"))
-"""Printed for a person, or a bot, whose entity is going away: 19 lines of players who had left, in five real logs."""
+"""Printed for a person or a bot whose entity is being removed. Five real logs have 19 such lines, all of players who
+had left."""
 
 # A dying bot entity is printed as `<<none>>`, and a self-inflicted hit with a garbage id: both are token ends.
 TOKEN_END = re.compile(r'<(\d{1,10})><(<none>|[^<>]*)>(?:<(CT|TERRORIST|Unassigned|Spectator|)>)?" ')
@@ -48,7 +49,7 @@ class PlayerToken(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_pending(self) -> bool:
-        """True if the server printed no id. A player who has left is named so, also minutes later."""
+        """True if the server printed no id, as it does for a player who has left, even minutes later."""
         return self.steam_id in _PENDING_IDS
 
     @property
@@ -69,7 +70,7 @@ def player_token(name: str, user_id: int, steam_id: str, team: str | None) -> Pl
 
 
 _SIDES: dict[str | None, tuple[str | None, Side | None]] = {"CT": ("CT", Side.CT), "TERRORIST": ("TERRORIST", Side.T)}
-"""By the team of a token: the same text, which all tokens share, and the side."""
+"""Team text and side, by the team of a token. All tokens share these texts, to save memory."""
 
 
 def _player_id(name: str, steam_id: str) -> PlayerId:
@@ -79,18 +80,18 @@ def _player_id(name: str, steam_id: str) -> PlayerId:
 
 
 def _sharing(token: PlayerToken, latest: PlayerToken) -> PlayerToken:
-    """Return a token with the texts of another one of the same player and name, so that each is in memory once."""
+    """Return a token that shares its texts with an earlier token of the same player and name, to save memory."""
     player_id = latest.player_id if latest.player_id == token.player_id else token.player_id
     return PlayerToken(latest.name, token.user_id, latest.steam_id, token.team, player_id, token.side)
 
 
 class KnownPlayers(msgspec.Struct):
-    """The players seen so far, each by the latest name: an earlier one is free for others to imitate."""
+    """The players seen so far, each under their latest name only, because others may imitate an earlier name."""
 
     players: dict[str, PlayerToken] = {}
     """The latest token of each player, by identity."""
     tokens: dict[str, PlayerToken] = {}
-    """The tokens of these players on each side, which are looked up before the verb of a line is parsed."""
+    """The tokens of known players on each side, by their text; looked up before the verb of a line is parsed."""
     ids: dict[str, PlayerId] = {}
     """Player ids by `name<userid>`, because some lines print the Steam id as pending."""
     second_tokens: dict[str, PlayerToken] = {}
@@ -102,7 +103,7 @@ class KnownPlayers(msgspec.Struct):
         return latest is not None and latest.name == token.name
 
     def learn(self, token: PlayerToken) -> None:
-        """Add a player, or the new name of one, from a line with a single reading."""
+        """Add a player, or a known player's new name, from a line with a single reading."""
         if len(token.name) > MAX_NAME_CHARS:
             return
         identity = token.identity
@@ -125,7 +126,7 @@ class KnownPlayers(msgspec.Struct):
             self.tokens.pop(msgspec.structs.replace(old, team=team).text()[1:-1], None)
 
     def token(self, name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
-        """Create a token; a pending id is replaced by the id last seen with this name and number."""
+        """Create a token; a pending id is replaced with the id last seen with this name and user id."""
         token = player_token(name, user_id, steam_id, team)
         if not token.player_id and (player_id := self.ids.get(f"{name}<{user_id}>")):
             return msgspec.structs.replace(token, player_id=player_id)
@@ -134,7 +135,8 @@ class KnownPlayers(msgspec.Struct):
     def second_token(self, text: str, first: PlayerToken) -> PlayerToken | None:
         """Return the second player of a line, given the text between the quotes.
 
-        CS2 prints an empty or garbage id for a self-inflicted hit or flash: the same name and number mean `first`.
+        CS2 prints an empty or garbage id for a self-inflicted hit or flash, so the name and user id of `first` are
+        enough to identify it.
         """
         token = self.tokens.get(text) or self.second_tokens.get(text)
         if token is not None:
@@ -147,7 +149,7 @@ class KnownPlayers(msgspec.Struct):
                 return None  # part of another line, not a name: a player with such a name would be known
             if token.player_id:
                 if '"' in token.name or len(token.name) > MAX_NAME_CHARS:
-                    return token  # not cached: with quotes it is a player only as long as this is the latest name
+                    return token  # not cached: a name with quotes is valid only while it is the latest
                 if len(self.second_tokens) >= MAX_SECOND_TOKENS:
                     self.second_tokens.clear()
                 latest = self.players.get(token.identity)

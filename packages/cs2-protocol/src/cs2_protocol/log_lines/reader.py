@@ -1,10 +1,10 @@
 """Parse a log line into a typed value: the prefix, then the player token, then the verb, then the rest.
 
-A player name or chat text can imitate other lines, so a line can have several readings. If just one of them starts with
-a known player, it is used; if none does, a single one is used and its player becomes known, unless the line may be a
-console variable or chat of the console. Else the line is Unknown, and so is one that may be the arrival of a newcomer,
-whose name could speak for others. Chat ends in a quote, so it cannot imitate `entered the game` or `STEAM USERID
-validated`: every player becomes known, and no player can be invented.
+A player name or chat text can imitate other lines, so a line can have several readings. If exactly one reading starts
+with a known player, it is used. If none does, a single reading is used and its player becomes known, unless the line
+may be a console variable or console chat. All other lines are Unknown, and so is an ambiguous `connected` line, since
+the name of a new player could imitate lines of others. Chat ends in a quote, so it cannot imitate `entered the game` or
+`STEAM USERID validated`: every player becomes known, and no player can be invented.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ from cs2_protocol.log_lines.world_lines import ConsoleChat, CvarListed, Unknown,
 Line = PlayerLogLine | WorldLine
 
 MAX_LINE_CHARS = 4000
-"""Characters of a line that is parsed; a longer one is Unknown. Two names of 128 bytes and a chat of 256 need less."""
+"""Maximum length of a line that is parsed; a longer line is Unknown. Two names of 128 bytes and a chat message of 256
+need less."""
 
 MAX_READINGS = 64
-"""Most possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""
+"""Maximum number of possible ends of a player token tried per line. A name of 127 bytes can imitate only 18 of them, so
+the real one is always tried."""
 
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
 _SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
 
-# Lines that contain free text, or a second name before their end: with more tokens than this they are ambiguous. The
-# grammar of all other lines leaves no room for a token.
+# Number of tokens in lines that contain free text, or a second name before their end. With more tokens, such a line is
+# ambiguous. The grammar of all other lines leaves no room for a token.
 _TOKENS_IN: dict[type, int] = {
     Attacked: 2, Killed: 2, BlindedBy: 2, Assisted: 1, Chat: 1, ChangedName: 1, Disconnected: 1,
 }  # fmt: skip
 
 
 class LineReader(msgspec.Struct):
-    """Reads the lines of one server in order; keeps its players, and the last prefix because most lines repeat it."""
+    """Reads the lines of one server in order. Keeps its players, and the last prefix, because most lines repeat it."""
 
     known: KnownPlayers = msgspec.field(default_factory=KnownPlayers)
     last_prefix: str = "\n"  # no line starts with this
@@ -100,7 +102,7 @@ class LineReader(msgspec.Struct):
         return self._disambiguate(text)
 
     def _disambiguate(self, text: str) -> Line:
-        """Choose among the readings of a line whose first token is unknown, or which contains too many tokens."""
+        """Choose among the readings of a line whose first token is unknown, or that contains too many tokens."""
         readings: list[tuple[PlayerToken, PlayerLogLine]] = []
         for found in islice(TOKEN_END.finditer(text), MAX_READINGS):
             player = self.known.token(text[1 : found.start()], int(found[1]), found[2], found[3])

@@ -1,4 +1,4 @@
-"""Parse log lines that are not about a player, by a table from the first word to the possible forms.
+"""Parse log lines that are not about a player, with a table of the possible forms by first word.
 
 Lines that begin with a quote but name no player (console variables, the statistics block, console chat) are parsed by
 `read_quoted`, after every reading as a player's line has failed.
@@ -67,7 +67,7 @@ def _read_rcon(text: str) -> lines.WorldLine | None:
 
 
 def _game_over(found: re.Match[str]) -> lines.WorldLine | None:
-    # Split here: in the pattern, the map group and the map name could share the text in quadratically many ways.
+    # Split here: a pattern with both the map group and the map name could take quadratic time.
     map_group, _, map_name = found[2].rpartition(" ")
     if len(map_name.split()) != 1:
         return None

@@ -94,9 +94,9 @@ class MatchUnpaused(WorldLine, frozen=True):
 
 
 class Vote(WorldLine, frozen=True):
-    """A vote was started, cast or succeeded; `issue` is `StartTimeOut ` (with the blank) for a timeout.
+    """A vote was started, cast or succeeded; `issue` is `StartTimeOut ` (with a trailing space) for a timeout.
 
-    The token ends with the player's area on the map; `option` is what they voted for, in a cast only.
+    The token ends with the player's area on the map; `option` is their choice, if they cast a vote.
     """
 
     step: str
@@ -113,7 +113,7 @@ class Vote(WorldLine, frozen=True):
 
 
 class VoteFailed(WorldLine, frozen=True):
-    """A vote failed; the line does not say who had started it. The game ends it with a blank."""
+    """A vote failed. The line does not say who started the vote, and ends in a trailing space (`is_padded`)."""
 
     issue: str
     is_padded: bool = True
@@ -288,7 +288,7 @@ class StatsField(WorldLine, frozen=True):
 
 
 class StatsPlayer(WorldLine, frozen=True):
-    """A player's row of the block, with its columns as printed. The game mislabels the columns after 20."""
+    """A player's row of the block, with its columns as printed. The game mislabels the columns after the 20th."""
 
     index: int
     columns: str

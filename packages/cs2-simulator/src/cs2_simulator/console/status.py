@@ -18,7 +18,7 @@ BUILD = 10603
 """Build number; the line that starts a log file prints it as the version."""
 
 OLD_BUILD = 10521
-"""The build with the fault `old_build`: one of which there are logs. Its version is made up."""
+"""Build number with the fault `old_build`. There are logs of a real server with this build; its version is made up."""
 
 VERSION = "1.41.2.8"
 OLD_VERSION = "1.40.9.0"
@@ -73,7 +73,7 @@ def _header(arena: Arena) -> Iterator[str]:
     is_old = arena.setup_fault is SetupFault.OLD_BUILD
     version, build = (OLD_VERSION, OLD_BUILD) if is_old else (VERSION, BUILD)
     yield f"version  : {version}/{PROTOCOL} {build} secure  public"
-    # An account of its own only with a token; the anonymous id is one of a real log post.
+    # Only a server with a token has an account of its own. The anonymous id is from a real log post.
     is_anonymous = arena.setup_fault is SetupFault.NO_LOGIN_TOKEN
     account = f"[G:1:{_SERVER_ACCOUNT}] ({_FIRST_SERVER_ID64 + _SERVER_ACCOUNT})"
     yield f"steamid  : {_ANONYMOUS if is_anonymous else account}"
@@ -230,7 +230,7 @@ frame_sleep_time_5th_percentile=0.013009 frame_sleep_time_min=0.009257 frame_ani
 frame_animgraph_time_50th_percentile=0.000239 frame_animgraph_time_95th_percentile=0.000326
 frame_animgraph_time_max=0.000684 steam_loggedon=true
 """
-"""Measures at the end of `status_json`. Not used by any reader, but part of its length."""
+"""Metrics at the end of `status_json`. Not used by any reader; included so that the output has a realistic length."""
 
 _SERVER_END = "".join(
     f'\t\t"{name}": {value},\n' for name, value in (pair.split("=") for pair in _MEASURES.split())

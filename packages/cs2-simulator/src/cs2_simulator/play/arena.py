@@ -45,7 +45,7 @@ class Arena:
         self.absent: list[Player] = []
         """Players who left a side on this map: the game keeps their place, statistics and money until the next map."""
         self.buy_zone_exits: list[Player] = []
-        """Players whose last line follows at the end of the tick."""
+        """Players whose last `left buyzone` line is logged at the end of the tick."""
         self.is_map_over = False
         """True from `Game Over` to the next warmup or match."""
         self.watchers: list[Watcher] = []
@@ -71,14 +71,14 @@ class Arena:
     def plan_last_line(self, player: Player) -> None:
         """Log an empty `left buyzone` at the end of this tick, for a player who left or died in their buy zone.
 
-        It comes after a round end that a departure causes.
+        If the player's departure ends the round, the line comes after the lines of the round end.
         """
         if player not in self.buy_zone_exits:
             self.buy_zone_exits.append(player)
             self.agenda.call_in(0, self.write_last_lines)
 
     def write_last_lines(self) -> None:
-        """Log the lines that are due. None of ten players who left after the end of a real match had one."""
+        """Log the planned `left buyzone` lines. Ten players who left after the end of a real match had no such line."""
         exits, self.buy_zone_exits = self.buy_zone_exits, []
         for player in exits:
             if player not in self.players:
@@ -100,7 +100,7 @@ class Arena:
         return _SCENARIOS[self.variables.text("sim_scenario")]
 
     def notify(self, event: Callable[[Watcher], None], *, about: Player | None = None) -> None:
-        """Call an event of all watchers, until one of them makes the player it is about leave."""
+        """Call an event handler of all watchers; stop if one of them makes the player concerned leave."""
         for watcher in tuple(self.watchers):
             if about is None or about in self.players:
                 event(watcher)
@@ -118,7 +118,7 @@ class Arena:
         return [player for player in self.players if player.is_in_game and player.team == side]
 
     def kept_on(self, side: Side) -> list[Player]:
-        """Return the players on a side including absent ones, ordered by user id: all of them get the team's money."""
+        """Return the players on a side including absent ones, ordered by user id. All of them get the team's money."""
         absent = [player for player in self.absent if player.team == side]
         present = self.everyone_on(side)
         return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present

@@ -159,7 +159,7 @@ class Door:
         return Player(person, left.user_id, kept_team=left.team, money=left.money)
 
     def _resume(self, player: Player) -> None:
-        """Let a player who returned play on, on the kept team unless the plugin requires another."""
+        """Let a returned player continue, on their kept team unless the plugin requires another."""
         required = self._arena.required_team(player)
         if required is not None and required != player.team:
             self.join(player, required)

@@ -1,6 +1,6 @@
 """Chat commands of the plugin: ready state, choice of side after a knife round, pauses.
 
-Where the plugin waits for a chat command of the players (the choice of a side, the end of a pause after a restored
+When the plugin waits for a chat command of the players (the choice of a side, the end of a pause after a restored
 round), simulated players send it after a while.
 """
 

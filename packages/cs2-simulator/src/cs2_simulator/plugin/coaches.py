@@ -1,7 +1,7 @@
-"""Seat coaches as MatchZy does. CS2 has no place for a coach, so they are players whom the plugin kills each round.
+"""Manage coaches as MatchZy does. CS2 has no coaches, so they are players whom the plugin kills each round.
 
 A coach is killed a second before the end of freeze time, unless the match is paused then. A coach who is alive when the
-round starts is moved to the spectators and back a little later, and dies by that.
+round starts is moved to the spectators and back a little later, which kills them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Coaches:
             player.money = 0
 
     def forget(self) -> None:
-        """Dismiss all coaches, who are not told so."""
+        """Dismiss all coaches without notifying them."""
         self._kill.cancel()
         for player in self._arena.players:
             player.is_coach = False

@@ -30,7 +30,7 @@ _Handler = Callable[[list[str]], str]
 _GREEN, _PLAIN = "\x04", "\x01"
 _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _COLORED = "\x01\x0b\x01"
-"""Before a translated text that has colors."""
+"""Prefix of a translated text that has colors."""
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 

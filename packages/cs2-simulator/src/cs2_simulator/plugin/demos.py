@@ -1,8 +1,8 @@
 """Record demos as MatchZy does, and post each of them once after its map.
 
-A recording begins when a map goes live, and after a restore again: that is a second file. All files of a map are
-stopped and posted after its end, which takes as long as the broadcast is behind. A map change cuts what is recorded.
-What is in a file is made up, except how it begins, and whether it is complete: see `DemoFile`.
+A recording begins when a map goes live; a restore begins a second file. After the end of the map and the broadcast
+delay, all its recordings are stopped and posted. A map change truncates a running recording. The content of a file is
+made up, except for its first bytes, and its last bytes if it is complete.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from cs2_simulator.scenarios import DemoFault
 from cs2_simulator.sim_settings import words_in
 
 STOP_AFTER_DELAY_MS = 14_500
-"""Time from the end of a map, after what the broadcast is behind, until its recording stops."""
+"""Time from the end of a map, plus the broadcast delay, until its recording stops."""
 
 UPLOAD_AFTER_STOP_MS = 15_000
 
 BYTES_PER_S = 100_000
-"""Size of a second of a demo: 40 minutes have 240 MB, real ones 100 to 400."""
+"""Size of a second of a demo. A demo of 40 minutes has 240 MB; real demos have 100 to 400."""
 
 BYTES_PER_MB = 1_000_000
 
 BEGIN = b"PBDEMS2\0"
-"""How every demo of CS2 begins."""
+"""The first bytes of every CS2 demo."""
 
 END = b"DEM_Stop"
-"""How a complete file ends here; a real one ends with a packet of that name."""
+"""The last bytes of a complete file. A real demo ends with a packet of that name."""
 
 _BLOCK_BYTES = 64 * 1024
 _MIN_BYTES = 4096
@@ -47,7 +47,7 @@ class DemoFile(msgspec.Struct, frozen=True):
     name: str
     size: int
     is_complete: bool = True
-    """False if a map change cut the recording."""
+    """False if a map change truncated the recording."""
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the content, which is not kept in memory."""
@@ -74,7 +74,7 @@ class _Recording:
             self.stopped_ms, self.is_complete = now_ms, not is_cut
 
     def file(self, *, speed: float, megabytes: float) -> DemoFile:
-        """Return the file; a fast game has a small one, so that sending it takes as long in its own time."""
+        """Return the file. The faster the game, the smaller the file, so that sending takes the same simulated time."""
         recorded_s = ((self.stopped_ms or self.began_ms) - self.began_ms) / 1000
         size = megabytes * BYTES_PER_MB if megabytes else recorded_s * BYTES_PER_S / speed
         return DemoFile(self.name, max(_MIN_BYTES, int(size)), self.is_complete)
@@ -89,21 +89,21 @@ class Demos:
         self._outside = outside
         self._has_broadcast = False
         self._recordings: list[_Recording] = []
-        """Those of the map that is played; the last of them runs."""
+        """Recordings of the map that is played; the last of them runs."""
         self._ending: list[_Recording] = []
-        """Those of the map that has ended."""
+        """Recordings of the map that has ended."""
 
     def map_loaded(self) -> None:
         """Begin the broadcast, for which `tv_enable` must have been on when the map was loaded."""
         self._has_broadcast = self._arena.variables.is_on("tv_enable")
 
     def map_closing(self) -> None:
-        """Cut the recording that still runs."""
+        """Truncate the running recording."""
         for recording in (*self._recordings, *self._ending):
             recording.stop(self._arena.agenda.now_ms, is_cut=True)
 
     def start(self, series: Series) -> None:
-        """Record the map that goes live, or goes on after a restore."""
+        """Record the map that goes live, or continues after a restore."""
         now_ms, recordings = self._arena.agenda.now_ms, self._recordings
         for recording in recordings:
             recording.stop(now_ms)
@@ -112,11 +112,11 @@ class Demos:
             recordings.append(_Recording(f"{self._name(series)}.dem", now_ms))
 
     def forget(self) -> None:
-        """Abandon what is recorded: the match was reset before its map ended."""
+        """Abandon the recordings, because the match was reset before its map ended."""
         self._recordings = []
 
     def map_ended(self, series: Series, *, rounds_played: int) -> None:
-        """Plan the end of the recordings of this map, and to post them. `series` still has its number."""
+        """Schedule the end and the posts of this map's recordings. `series` still has the number of this map."""
         ended, self._recordings = self._recordings, []
         self._ending = ended
         about = {
@@ -157,7 +157,7 @@ class Demos:
             self._post(recording.file(speed=speed, megabytes=megabytes), about)
 
     def _post(self, file: DemoFile, about: dict[str, str]) -> None:
-        """Post a file once. .NET sends nothing at all if a header is not ASCII, such as the name of the file."""
+        """Post a file once. .NET sends nothing if a header, such as the file name, is not ASCII."""
         url = self._settings.text("matchzy_demo_upload_url")
         if not url.startswith(("http://", "https://")) or DemoFault.NO_UPLOAD in self._faults:
             return

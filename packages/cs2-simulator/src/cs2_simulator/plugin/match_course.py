@@ -37,7 +37,8 @@ SERIES_END_AFTER_MS = 2000
 
 MIN_RESTART_DELAY_S = 15
 BROADCAST_FLUSH_S = 10
-"""Minimum `mp_match_restart_delay`, for the recording; a delayed broadcast adds `tv_delay` and BROADCAST_FLUSH_S."""
+"""`mp_match_restart_delay` is at least MIN_RESTART_DELAY_S, so that the recording is completed. A delayed broadcast
+adds `tv_delay` and BROADCAST_FLUSH_S."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000
@@ -87,7 +88,7 @@ class MatchCourse:
 
     @property
     def shown_stage(self) -> PluginStage:
-        """The stage in `get5_status`: after a map POST_GAME while the game is over, then LIVE, as in the plugin."""
+        """The stage in `get5_status`. After a map it is POST_GAME until the game goes on, then LIVE, as in MatchZy."""
         is_left = self.stage is PluginStage.POST_GAME and self.game.phase is not GamePhase.OVER
         return PluginStage.LIVE if is_left else self.stage
 
@@ -259,7 +260,7 @@ class MatchCourse:
         self.execute("mp_unpause_match")
 
     def restore(self, series: Series, file: str) -> None:
-        """Bring back the lists of a backup at once, and a moment later the game's own backup."""
+        """Restore the lists of a backup at once, and the game's own backup a moment later."""
         series.restore(file)
         self.coaches.forget()
         self.game.end_timeouts()

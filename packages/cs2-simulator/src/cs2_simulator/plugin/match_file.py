@@ -29,7 +29,7 @@ _Fields = dict[str, object]
 class TeamFile(msgspec.Struct, frozen=True):
     """A team of the match file. `players` maps SteamID64 to a forced player name, or empty for the player's own.
 
-    `coaches` are those of them who will ask to coach. It is a field of get5 that MatchZy ignores; our people know it.
+    `coaches` are the players who will ask to coach. MatchZy ignores this field of get5; our simulated people read it.
     """
 
     id: str
@@ -50,7 +50,7 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     spectators: dict[str, str]
     players_per_team: int
     min_ready: int
-    """Ready players of a side that a player needs to force the start."""
+    """Minimum number of ready players on a side before a player may force the start."""
     min_ready_spectators: int
     is_wingman: bool
     can_clinch: bool

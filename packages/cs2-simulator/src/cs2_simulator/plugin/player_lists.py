@@ -1,4 +1,4 @@
-"""Who may be on the server: the lists of players and spectators of a match, as MatchZy's commands change them."""
+"""Keep the lists of players and spectators who may be on the server, as MatchZy's commands change them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlayerLists:
         return next((name for name in LIST_NAMES if player_id in self._lists[name]), None)
 
     def add(self, name: str, player_id: str, nick: str) -> bool:
-        """Add a player to a list; False if one of the lists has them. The id is not checked."""
+        """Add a player to a list; False if the player is already in one of the lists. The id is not checked."""
         if self.list_of(player_id) is not None:
             return False
         self._lists[name][player_id] = nick

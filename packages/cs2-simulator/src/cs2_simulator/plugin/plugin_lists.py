@@ -1,6 +1,6 @@
-"""The commands with which Metamod and CounterStrikeSharp list their plugins.
+"""Register the commands with which Metamod and CounterStrikeSharp list their plugins.
 
-The texts of CounterStrikeSharp are those of its source code, those of Metamod what people post in issue trackers.
+The texts of CounterStrikeSharp are from its source code, those of Metamod from outputs in issue trackers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def has_css(arena: Arena) -> bool:
 
 
 def has_matchzy(arena: Arena) -> bool:
-    """True unless the fault of the setup or the scenario `plugin_missing` says otherwise."""
+    """True unless a setup fault or the scenario `plugin_missing` prevents it."""
     fault = arena.setup_fault
     return arena.scenario is not Scenario.PLUGIN_MISSING and (fault is None or fault.has_matchzy)
 
 
 def register_lists(arena: Arena, console: Console) -> None:
-    """Register `meta` and `css_plugins`, which are unknown without their programs."""
+    """Register `meta` and `css_plugins`. A server without Metamod or CounterStrikeSharp does not know its command."""
 
     def meta(arguments: list[str]) -> str:
         if not has_metamod(arena):

@@ -20,7 +20,7 @@ class ReadyList:
 
     @property
     def is_everyone_ready(self) -> bool:
-        """True if no player is unready; also true if there are no players."""
+        """True if all players are ready, or if there are no players."""
         return all(self._is_ready.values())
 
     def set_ready(self, player: Player, *, is_ready: bool) -> None:
@@ -38,7 +38,7 @@ class ReadyList:
         self._is_ready.pop(player.user_id, None)
 
     def clear(self) -> None:
-        """Make everyone unready. MatchZy forgets only at the end of a match which sides were forced."""
+        """Make everyone unready. Forced sides stay forced, because MatchZy resets them only at the end of a match."""
         self._is_ready = dict.fromkeys(self._is_ready, False)
 
     def reset(self) -> None:

@@ -109,12 +109,15 @@ def map_result(series: Series, map_number: int, score: tuple[int, int], team1_si
 
 def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payload:
     """Event: the series ended. `score` is that of its last map."""
-    one, two = series.wins
+    wins1, wins2 = series.wins
     return {
         "time_until_restore": TIME_UNTIL_RESTORE_S,
-        "winner": {"side": _claimed_side(score, team1_side), "team": "none" if one == two else _leader((one, two))},
-        "team1_series_score": one,
-        "team2_series_score": two,
+        "winner": {
+            "side": _claimed_side(score, team1_side),
+            "team": "none" if wins1 == wins2 else _leader((wins1, wins2)),
+        },
+        "team1_series_score": wins1,
+        "team2_series_score": wins2,
         "matchid": series.match_id,
         "event": "series_end",
     }

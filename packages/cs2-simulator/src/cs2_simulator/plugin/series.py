@@ -68,8 +68,8 @@ class Series:
     @property
     def names(self) -> tuple[str, str]:
         """Names of the teams that begin this map as CT and as T."""
-        one, two = self.match.team1.name, self.match.team2.name
-        return (one, two) if self.is_team1_first else (two, one)
+        team1, team2 = self.match.team1.name, self.match.team2.name
+        return (team1, team2) if self.is_team1_first else (team2, team1)
 
     def assign_sides(self, first_team_side: Side) -> None:
         """Assign the sides on which the teams begin this map. Before a knife round, they keep their last sides."""
@@ -110,7 +110,7 @@ class Series:
         return f"{self.backup_prefix}_round{rounds_played:02d}.json"
 
     def write_backup(self, rounds_played: int) -> None:
-        """Keep the lists as they are now: a restore brings them back."""
+        """Save the current lists, for a later restore."""
         self._backups[self.backup_file(rounds_played)] = self.lists.copy()
 
     def has_backup(self, file: str) -> bool:
@@ -142,5 +142,5 @@ class Series:
 
 
 def accounts_of(people: Iterable[str]) -> list[int]:
-    """Return the accounts of SteamID64s, without those that are none."""
+    """Return the accounts of the given ids; ids that are no SteamID64s are left out."""
     return [account for account in map(account_of, people) if account is not None]

@@ -1,8 +1,8 @@
 """A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
 
-No such plugin exists for real servers yet: this is what `docs/plugin-reports.md` asks of one. Every report has all
-rounds of the map, so the next one makes up for a lost one. It counts the maps of a match itself: after the last round
-the match plugin is already on the next map, and there are series without that plugin.
+No such plugin exists for real servers yet; this plugin follows `docs/plugin-reports.md`. Every report has all rounds of
+the map, so a report makes up for earlier ones that were lost. The plugin counts the maps of a match itself, because
+the match plugin is already on the next map after the last round, and some series have no match plugin.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class ShotCounter(Watcher):
         parts.arena.watchers.append(self)
 
     def went_live(self) -> None:
-        """Count the map, unless it is the same one again."""
+        """Count the map, unless the same map goes live again."""
         self._map_number += self._is_map_over
         self._is_map_over = False
 
     def restored(self, rounds_played: int) -> None:
-        """Go on with the map, which may have been over."""
+        """Continue with the map, even if it had ended."""
         self._is_map_over = False
 
     def round_started(self, round_number: int) -> None:
-        """Report that the round is being counted, without numbers, which would be taken for final ones."""
+        """Report that the round is being counted, without numbers, because receivers take numbers for final."""
         self._report(open_round=round_number)
 
     def freeze_began(self, round_number: int) -> None:
@@ -57,7 +57,7 @@ class ShotCounter(Watcher):
         if not has_matchzy(self._arena):
             return self._console.unknown_command(COMMAND)
         url = arguments[0] if arguments else ""
-        if url.rpartition("/")[2] != self._url.rpartition("/")[2]:  # another token: another match
+        if url.rpartition("/")[2] != self._url.rpartition("/")[2]:  # another token, so another match
             self._map_number, self._is_map_over = 1, False
         self._url = url
         return ""

@@ -26,7 +26,7 @@ UPLOAD_TIMEOUT_S = 100.0
 """Time limit for an upload, from the connection to the end of the response: the default of .NET's client."""
 
 PACE_S = 0.02
-"""How far an upload may be ahead of its pace."""
+"""Maximum time that an upload may be ahead of its rate limit."""
 
 MAX_IDLE = 64
 """Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
         return self.reader
 
     async def _send_file(self, response: asyncio.Future[None], upload: Upload) -> None:
-        """Write a file at its pace until there is a response; ConnectionResetError if its connection breaks."""
+        """Write a file at its rate limit until there is a response; ConnectionResetError if its connection breaks."""
         loop = asyncio.get_running_loop()
         began_s, sent = loop.time(), 0
         for block in upload.blocks():

@@ -20,7 +20,8 @@ POSTS_PER_S = 600
 """Maximum posts of one process per second: at 0.2 ms each, an eighth of a slow core."""
 
 RETRIES_PER_S = 200
-"""Maximum retries of one process per second. Fewer than posts: they are large, and useless while a receiver is down."""
+"""Maximum retries of one process per second. It is lower than for posts, because retries are large, and useless while a
+receiver is down."""
 
 TICK_WAIT_S = 0.02
 """Delay before the next check for lines whose tick is not over yet. A tick takes 16 ms."""

@@ -14,7 +14,8 @@ SLICE_S = 0.01
 """How long servers run before sockets are polled."""
 
 MAX_CANCELLED = 64
-"""Cancelled wake-ups stay in the heap until there are more than this and more than half of all entries."""
+"""Maximum number of cancelled wake-ups in the heap. They are removed when there are more than this, and more than half
+of all entries are cancelled."""
 
 
 class Wakeup:

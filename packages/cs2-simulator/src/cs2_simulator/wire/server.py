@@ -51,7 +51,7 @@ SLOW_S = 0.8
 """How long a console takes to answer with the fault `console_slow`."""
 
 POST_TIMEOUT_S = 10.0
-"""When a post without an answer has failed, with the fault `log_unreachable`."""
+"""Time after which a post fails with the fault `log_unreachable`."""
 
 _logger = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class SimulatedServer:
             self._start_request(self._report(url, headers, body))
 
     def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
-        """POST a file, once. It goes on at the speed of the network while the game plays."""
+        """POST a file, once. The upload continues in real time while the game plays."""
         self._start_request(self._upload(url, headers, upload))
 
     def exit(self, *, is_crash: bool) -> None:

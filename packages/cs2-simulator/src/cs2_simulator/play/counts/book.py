@@ -210,7 +210,7 @@ class Book:
         self._round: _Round | None = None
         """The current round; it stays current until the next one starts."""
         self._no_round = _Round(0, ((), ()), is_free_for_all=False, has_respawns=True)
-        """Takes what happens outside rounds; nothing reads it."""
+        """Collects counts outside rounds; nothing reads them."""
         self._earlier: dict[int, list[Tally]] = {}
         """The tallies of the earlier rounds, by number."""
         self._decided: set[int] = set()
@@ -234,6 +234,9 @@ class Book:
         self._is_free_for_all = is_free_for_all
         self._has_respawns = has_respawns
         self._round = None
+        self._no_round = _Round(
+            0, ((), ()), is_free_for_all=False, has_respawns=True
+        )  # it knows the last map's players
         self._earlier, self._decided, self._totals = {}, set(), {}
         self.undone_damage.clear()
 
@@ -280,7 +283,7 @@ class Book:
             self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
-        """Count a death by the bomb, unless the round is decided: the game then does not, 4 of 4 real cases."""
+        """Count a death by the bomb. Like the game in 4 of 4 real cases, do not count it after the round is decided."""
         if not self._current.is_decided:
             self.died(victim)
 

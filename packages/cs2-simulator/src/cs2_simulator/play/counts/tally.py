@@ -10,7 +10,7 @@ from operator import attrgetter
 import msgspec
 
 _MISSES = (2, 5, 3, 6, 1, 4)
-"""Missed shots before each hit, in turn. They have no log line, so they are not simulated one by one."""
+"""Numbers of missed shots before each hit, used in turn. Misses are not simulated, since they have no log line."""
 
 
 class Tally(msgspec.Struct, kw_only=True):
@@ -37,7 +37,7 @@ class Tally(msgspec.Struct, kw_only=True):
     smoke_thrown: int = 0
     molly_thrown: int = 0
     decoy_thrown: int = 0
-    # From here on: known at the end of the round.
+    # The counters from here on are known at the end of the round.
     first_kills: int = 0
     first_deaths: int = 0
     trade_kills: int = 0
@@ -92,7 +92,8 @@ _COUNTS = attrgetter(*COUNTERS)
 
 
 OF_COACH = Tally(deaths=1)
-"""What the game shows of a coach: the plugin resets their numbers when a round begins, and kills them once."""
+"""The statistics that the game shows for a coach, whom the plugin kills once per round, after resetting their numbers
+at its start."""
 
 
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:

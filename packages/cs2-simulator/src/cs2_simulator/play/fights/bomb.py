@@ -42,7 +42,7 @@ class Bomb:
             self._battle.pick_up_bomb(ts[int(self._battle.rng.random() * len(ts))])
 
     def plant(self, plant_ms: int) -> Script[None]:
-        """Let a living Terrorist plant the bomb; if they die, another one tries. With none left, it stays unplanted."""
+        """Let a living Terrorist plant the bomb; if they die, another tries. Without any left, it stays unplanted."""
         arena, rng = self._arena, self._battle.rng
         site = "A" if rng.random() < 0.5 else "B"
         while ts := arena.alive_on(Side.T):
@@ -59,7 +59,7 @@ class Bomb:
                 return
 
     def defuse(self, *, may_abort: bool) -> Script[None]:
-        """Let a living CT defuse the bomb; if they die, another one tries."""
+        """Let a living CT defuse the bomb; if they die, another tries."""
         arena, rng = self._arena, self._battle.rng
         if may_abort and rng.random() < _ABORTED_DEFUSE and (aborter := self._choose_defuser()):
             self._begin_defuse(aborter)
@@ -76,7 +76,7 @@ class Bomb:
                 return
 
     def defuse_time_ms(self) -> int:
-        """Return how long the defuse may take, whichever CT survives."""
+        """Return the maximum time of the defuse, regardless of which CT survives."""
         cts = self._arena.alive_on(Side.CT)
         return DEFUSE_WITH_KIT_MS if all(player.has_kit for player in cts) else DEFUSE_MS
 

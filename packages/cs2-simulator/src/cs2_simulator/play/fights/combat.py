@@ -24,7 +24,7 @@ ASSIST_DAMAGE = 40
 _DEFAULT_REWARD = 300
 
 _PROPS_PER_PENETRATION = 3
-"""Every third prop is hit through something else: 5 of 27 chickens and props in a real match."""
+"""One prop in this many is hit through something else; in a real match it was 5 of 27 chickens and props."""
 
 _GARBAGE_IDS = ("", "", "`As֬\x02")
 """CS2 prints an empty or garbage Steam id when players hit or blind themselves: 37 such lines in one real log."""
@@ -174,7 +174,7 @@ class Battle:
         if attacker is victim:
             self.commit_suicide(victim, weapon.name)
             helper = self._helper(victim, victim, ASSIST_DAMAGE - 1)
-            if helper is not None:  # without a line: 3 of 3 real cases
+            if helper is not None:  # not logged in 3 of 3 real cases
                 self.arena.book.assist(helper, victim, is_flash=False)
             return
         arena = self.arena
@@ -223,7 +223,7 @@ class Battle:
         if not variables.is_on("mp_playercashawards"):
             return
         if not is_enemy:
-            # Which changes are not tracked is unknown: an assumption, so that readers meet the line.
+            # It is not known which changes are untracked. This is a guess, so that such lines occur in the log.
             change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"), is_tracked=False)
         elif weapon.reward == _DEFAULT_REWARD:
             change_money(self.arena, killer, variables.whole("cash_player_killed_enemy_default"))

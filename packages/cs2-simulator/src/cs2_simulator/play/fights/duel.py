@@ -1,8 +1,8 @@
 """Play a fight between two players: some hits, some return fire and the kill, over about a second.
 
-The loser is given. The course is random: the weapon, the distance, head or body hits, walls and smoke. A gun fires no
-faster than its cycle time, also at several victims. A cheater mostly hits heads, from far away, often without seeing
-the victim, and fires at the next one at once.
+The caller chooses the loser. The course is random: the weapon, the distance, head or body hits, walls and smoke. A gun
+fires no faster than its cycle time, also at several victims. A cheater mostly hits heads, from far away, often without
+seeing the victim, and fires at the next victim at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _THROUGH_SMOKE = 0.09
 _WALL_FACTOR = 0.65
 
 _RETURN_FIRE = 0.3
-"""How often the victim hits back after being hit."""
+"""Probability that the victim hits back after being hit."""
 _PISTOL_IN_HAND = 0.06
 _KNIFE_IN_HAND = 0.012
 _TASER_IN_HAND = 0.12

@@ -39,8 +39,8 @@ _FREE_HELMET = 2
 _KIT_FOR_ALL = 2
 
 _REGRET_REST = 150
-"""A player with this rest of a thousand left returns a new grenade and buys it again: about every second round, as in a
-real match."""
+"""A player whose money modulo 1000 is this returns a new grenade and buys it again. That happens about every second
+round, as in a real match."""
 
 
 SELLBACK = "acquire: sellback"
@@ -53,7 +53,7 @@ class Economy:
         self._losses = {Side.CT: 0, Side.T: 0}
 
     def start_half(self, arena: Arena) -> None:
-        """Reset all players to start money (overtime has its own) and no weapons, and reset the streaks."""
+        """Take all weapons, set the start money (overtime has its own amount), and reset the loss streaks."""
         variables = arena.variables
         is_overtime = 0 < variables.whole("mp_maxrounds") <= arena.book.rounds_played() and arena.book.is_open
         money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
@@ -249,7 +249,8 @@ def log_buyzone_exit(arena: Arena, player: Player) -> None:
 def reward_for_departure(arena: Arena, leaver: Player) -> None:
     """Pay a living enemy for the death of a player who leaves alive, as for a kill.
 
-    4 of 4 cases in a real log, for bots too. It had one enemy: which of several is paid is a guess.
+    A real log shows this in 4 of 4 cases, also for bots. Each time there was one enemy, so the choice among several is
+    a guess.
     """
     enemies = [
         player for player in arena.players if player.is_alive and player.is_playing and player.team != leaver.team

@@ -24,16 +24,16 @@ _NO_KILL_MS = 100
 
 _TRADE = 0.35
 _SHARED = 0.5
-"""How often a team mate of the killer hurts the victim first. A real log has 45 assists per 100 kills."""
+"""Probability that a team mate of the killer hurts the victim first. A real log has 45 assists per 100 kills."""
 _FLASHED = 0.12
-"""How often a team mate with a flashbang blinds the victim first, in other fights. A real log has 2 flash assists in 15
-rounds."""
+"""Probability that a team mate with a flashbang blinds the victim first, in other fights. A real log has 2 flash
+assists in 15 rounds."""
 _SHARED_PAUSE_MS = (50, 1000)
 _SHORT_PAUSE = 0.4
 _PICK_UP = 0.4
 _CHEATER_WEIGHT = 3.0
 _BURST = 0.45
-"""How often a cheater kills several players in a row."""
+"""Probability that a cheater kills several players in a row."""
 _BURST_PAUSE_MS = 150
 _MAX_BURST = 4
 

@@ -1,7 +1,7 @@
 """Choose the winner of a round before it is played, by skill and weapons or by the scenario.
 
-For a level score the choice is forced only at the limit: a team that has won half of regulation loses the rest
-of it. So any order of wins is possible, but the score always ends level.
+If the scenario needs a level score, the choice is forced only at the limit: a team that has won half of regulation
+loses all further rounds. So any order of wins is possible, but the score always ends level.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ONE_SIDED_SHARE = 0.92
 _CT_ADVANTAGE = 0.08
 _SKILL_WEIGHT = 2.2
 _MONEY_WEIGHT = 0.55
-"""Weights of the difference between the sides per player: in skill, and in equipment as a share of a full buy."""
+"""Weights of the difference between the sides, per player: of skill, and of equipment as a share of a full buy."""
 _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 
 _FIRST_DECISIVE_OVERTIME = 1
-"""Index of the first overtime that must not end level: the second one."""
+"""Index of the first overtime that must have a winner, which is the second overtime."""
 
 
 def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:

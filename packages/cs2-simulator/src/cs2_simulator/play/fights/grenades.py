@@ -39,11 +39,12 @@ _FIRE_TICK_MS = 203
 _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.26}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.5}
 _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.45}
-"""A real flashbang blinded 1.2 enemies, 1.8 team mates and in half of all cases its thrower: 13 in one real log."""
+"""Probabilities that a grenade affects an enemy, a team mate or its thrower. In a real log, 13 flashbangs each blinded
+1.2 enemies and 1.8 team mates on average, and every second one its thrower."""
 _DEAD_BLINDED = 0.12
 """Probability of a `blinded` line for a dead player: 6 lines for these 13 flashbangs."""
 _AIMED_FLASH_S = 2.0
-"""A player for whom a flashbang is meant is blinded at least this long."""
+"""Minimum time for which the target of an aimed flashbang is blinded."""
 
 
 def throw(battle: Battle, thrower: Player, grenade: str, target: Player | None = None) -> Script[None]:

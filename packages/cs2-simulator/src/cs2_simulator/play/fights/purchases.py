@@ -29,7 +29,7 @@ _RIFLES = {
     Side.CT: (("aug", 3300, 0.08), ("m4a1", 2900, 1.0), ("famas", 1950, 0.85), ("mp9", 1250, 1.0)),
     Side.T: (("sg556", 3000, 0.08), ("ak47", 2700, 1.0), ("galilar", 1800, 0.9), ("mac10", 1050, 1.0)),
 }
-"""The guns of a side, best first: name, price, and how often a player who can afford it buys it."""
+"""The guns of a side, best first: name, price, and the probability that a player who can afford it buys it."""
 
 _CHEAP_GUNS = ("mp7", "p90", "nova", "ssg08", "ump45", "xm1014", "negev")
 _BETTER_PISTOLS = {

@@ -1,6 +1,7 @@
 """Plan how a round ends and how many players survive, before the round is played.
 
-The winner is given. The shares are those of ordinary matches: most rounds end by elimination, a third by the bomb.
+The caller chooses the winner. The shares are those of ordinary matches: most rounds end by elimination, a third by the
+bomb.
 """
 
 from __future__ import annotations

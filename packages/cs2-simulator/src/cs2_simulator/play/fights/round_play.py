@@ -29,13 +29,13 @@ __all__ = ["RoundStyle", "play_aftermath", "play_round"]
 _MS_PER_MINUTE = 60_000
 _USUAL_ROUND_MS = 115_000
 _LAST_MS = 6_000
-"""Fights and a hostage rescue are over at least this long before the round time is up."""
+"""Minimum time left in the round when fights and a hostage rescue are over."""
 _PLANT_BY_MS = 10_000
 _DEFUSE_RESERVE_MS = 5_000
 _RETAKE_PLANT_MS = 1_200
 _QUIET_MS = (15_000, 35_000)
-"""With `sim_quiet`: about five seconds longer than the log has no line, because players first leave the buy zone. Gaps
-of 10 s and more occur 39 times an hour in real logs."""
+"""Wait before the fights with `sim_quiet`. The log is quiet for about five seconds less, because players leave the buy
+zone first. Gaps of 10 s and more occur 39 times an hour in real logs."""
 
 _RETAKE_GUNS = {Side.CT: ("m4a1_silencer", "m4a1", "famas", "mp9"), Side.T: ("ak47", "galilar", "ak47", "mac10")}
 

@@ -13,7 +13,8 @@ from cs2_simulator.play.fights.terrain import REACH
 from cs2_simulator.play.player import Player
 
 _STAYS_IN_BASE_MS = 5_000
-"""A player who would leave later than this stays: one in seventy, and so about every seventh round."""
+"""A player who would leave the buy zone later than this stays in it: one player in seventy, so about one in every
+seventh round."""
 _THROWN = 0.75
 """Share of the grenades that are thrown, if the owner lives long enough."""
 _CHICKENS = 0.6
@@ -86,12 +87,12 @@ def _choose_living(battle: Battle) -> Player | None:
 
 
 def _choose_mates(battle: Battle) -> tuple[Player, Player] | None:
-    one = _choose_living(battle)
-    if one is None:
+    first = _choose_living(battle)
+    if first is None:
         return None
-    mates = [player for player in battle.arena.players if player.is_alive and player.team == one.team]
-    mates.remove(one)
-    return (one, mates[int(battle.rng.random() * len(mates))]) if mates else None
+    mates = [player for player in battle.arena.players if player.is_alive and player.team == first.team]
+    mates.remove(first)
+    return (first, mates[int(battle.rng.random() * len(mates))]) if mates else None
 
 
 def _chicken(battle: Battle) -> Script[None]:

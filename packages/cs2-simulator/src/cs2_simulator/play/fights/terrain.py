@@ -33,7 +33,7 @@ REACH = {
 
 _CENTER = (600, 1300)
 _HALF_SIZE = 2400
-"""The center of the areas, and the distance from it to the edges of a map."""
+"""The center of all areas of a map, and the distance from it to the edges."""
 
 Point = tuple[int, int, int]
 

@@ -18,7 +18,7 @@ from cs2_simulator.play.player import SPECTATOR, Player
 from cs2_simulator.play.watcher import RoundEnd
 
 MAX_BACKUPS = 100
-"""Maximum number of backups: more than a best of three with overtime writes. A real server keeps all on disk."""
+"""Maximum number of backups, more than a best of three with overtime creates. A real server keeps all of them."""
 
 DRAW = RoundEnd(None, "Round_Draw")
 """The logged end of the interrupted round, which does not count as played."""
@@ -73,7 +73,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
     for player in players:
         arena.log.write(SwitchedTeam(player.teamless_token, SPECTATOR, sides[player]))
         player.team = sides[player].value
-    for player in arena.absent:  # without lines: a guess
+    for player in arena.absent:  # moved without log lines, which is a guess
         if player.side is not None:
             player.team = _side_in_backup(standing, backup, player).value
     standing.set_to(
@@ -91,7 +91,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
 
 
 def _log_death(arena: Arena, player: Player) -> None:
-    """Log what CS2 logs of a player whom a restore kills: a hit with the weapon in their hands, then a suicide."""
+    """Log what CS2 logs for a player killed by a restore: a hit with the weapon in their hands, then a suicide."""
     token, place = player.token, player.position
     weapon = "c4" if player.has_bomb else base_name(player.primary or player.pistol or "knife")
     arena.log.write(

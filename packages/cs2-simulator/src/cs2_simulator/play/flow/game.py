@@ -1,7 +1,7 @@
 """Control what a server plays: map loads, warmup, knife round, match and its end.
 
-Commands take effect in the tick in which they arrive; what takes time is planned. Watchers are notified last, because
-they may cancel everything planned here.
+Commands take effect in the tick in which they arrive; anything that takes time is scheduled. Watchers are notified
+last, because they may cancel everything scheduled here.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ class Game(Watcher):
 
 
 def _unassign(arena: Arena, played: tuple[Player, ...]) -> None:
-    """Move all players who were on a side at the end to no team, including those who have left since."""
+    """Remove all players who were on a side at the end of the map from their teams, even if they have left since."""
     for player in played:
         if player.side is None:
             continue

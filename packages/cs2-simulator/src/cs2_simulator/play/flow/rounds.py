@@ -44,7 +44,7 @@ ENDLESS_MS = 365 * 24 * 3_600_000
 
 
 NO_MAP_GROUP = ""
-"""A server started with a map has no map group: `Game Over` then has two spaces in a row."""
+"""A server started with a map has no map group, so its `Game Over` line has two spaces in a row."""
 
 MS_PER_MINUTE = 60_000
 
@@ -203,8 +203,8 @@ class Rounds:
             return
         rng, winner_rng = self._rng("round"), self._rng("fate")
         self._start_counts[self.number] = self._start_counts.get(self.number, 0) + 1
-        one = self._standing.team1_side
-        arena.book.round_started(self.number, arena.players_on(one), arena.players_on(one.other))
+        side = self._standing.team1_side
+        arena.book.round_started(self.number, arena.players_on(side), arena.players_on(side.other))
         self._flow.run(self._play_deathmatch(rng) if self._is_deathmatch else self._play_round(rng, winner_rng))
         arena.notify(lambda watcher: watcher.round_started(self.number))
 
@@ -340,5 +340,5 @@ def switch_sides(arena: Arena) -> None:
             arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))
             player.team = side.value
     for player in arena.players:
-        if player.kept_team:  # loads the map: no line, a guess
+        if player.kept_team:  # still loads the map: not logged, which is a guess
             player.kept_team = Side(player.kept_team).other.value

@@ -1,4 +1,4 @@
-"""Fill a server with bots: up to `bot_quota` players, or during warmup on a server whose own configuration does so.
+"""Fill a server with bots: up to `bot_quota` players, or in warmup if the server's own configuration fills it.
 
 Bots come after the first player. A player who joins a side replaces a bot: in warmup at once, in a match when the next
 round begins. A player who leaves is replaced by a bot. Our matches set `bot_quota 0`, so bots play only if the match
@@ -39,7 +39,7 @@ class Bots(Watcher):
         self._arena = arena
         self._door = door
         self._quota = 0
-        """The quota of the match: that of the mode does not count, because most servers change it."""
+        """The quota set by the match. The quota of the mode is ignored, because most servers change it."""
         self._is_warmup = True
         self._update_plan = TaskSlot(arena.agenda)
         arena.watchers.append(self)

@@ -43,7 +43,7 @@ LISTED_RETURN_MS = 5_000
 
 STRANGER_RETURN_MS = (8_000, 12_000)
 STRANGER_VISITS = 8
-"""Number of visits after which a stranger gives up, or a player who was taken off the list."""
+"""Number of visits after which a stranger, or a player who was removed from the list, gives up."""
 
 WAITING_RETURN_MS = (20_000, 30_000)
 """Delay after which people who wait to be let in try again; they never give up."""
@@ -57,7 +57,7 @@ STRANGER_PATIENCE_MS = 45_000
 FULL_SERVER_RETRY_MS = 10_000
 
 LEAVE_MS = (10_000, 60_000)
-"""When players leave after the end: 9 to 61 seconds after `Game Over` in a real log."""
+"""Delay after which players leave when a map has ended: 9 to 61 seconds after `Game Over` in a real log."""
 
 
 class Role(StrEnum):
@@ -98,7 +98,7 @@ class Guest:
     player: Player | None = None
     visits: int = 0
     is_removed: bool = False
-    """True if the person was taken off the list, and does not accept it."""
+    """True if the person was removed from the list, but tries to come back."""
     crashes: bool = False
     """True if the guest's client crashes whenever it loads a map."""
     is_ready: bool = False
@@ -134,7 +134,7 @@ class Crowd:
         self.is_over = False
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
-        """True if another map of the series follows: people do not leave after this one."""
+        """True if another map of the series follows, so that people do not leave after the current map."""
         self._finished_map = ""
         self._names = ("", "")
         """The names of the two teams, in the order of the map on which people first saw them."""
@@ -245,8 +245,8 @@ class Crowd:
     def map_loaded(self) -> None:
         """Let the guests return in the order of their first visit, and so with the same user ids.
 
-        A server without commands reloads the map that is over: guests do not return for that. For another map, those
-        who left after the end return too. A person who is in `sim_absent` by now does not.
+        If a server without commands reloads the map that is over, no guest returns. For another map, guests who left
+        after the end return too. A person who is in `sim_absent` by now does not return.
         """
         is_done = self.is_over and not self.stays_after_map and self.arena.map_name == self._finished_map
         self.is_over = False
@@ -262,7 +262,7 @@ class Crowd:
             self.schedule_visit(guest, wait_ms)
 
     def map_ended(self) -> None:
-        """Let the guests leave one by one, unless it turns out by then that they stay for the next map."""
+        """Let the guests leave one by one, unless they stay for the next map, which is checked just before."""
         self.is_over = True
         self._finished_map = self.arena.map_name
         for guest in self.present():
@@ -303,7 +303,7 @@ class Crowd:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
 
     def _loading_ms(self, guest: Guest, rng: Random) -> int:
-        """Return how long a guest's client loads: `sim_client_load` if that is set, for the last one."""
+        """Return how long a guest's client loads. For the last guest, `sim_client_load` applies if it is set."""
         loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
         is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)
         return slow_ms if is_slow else loading_ms

@@ -1,4 +1,4 @@
-"""Stories in which players leave the server or their side during a match: all for good, or one who comes back."""
+"""Stories in which players leave the server or their side during a match, for good or for some time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import SPECTATOR
 
 MIDDLE_OF_ROUND_MS = (8_000, 15_000)
-"""Time after the start of a round: rounds last about a minute, and hardly ever less than this."""
+"""Time after the start of a round. Rounds last about a minute, and hardly ever less than this."""
 
 ALL_LEAVE_WITHIN_MS = 3_000
 
@@ -20,7 +20,7 @@ RECONNECT_MS = 1_500
 
 IDLE_PLAYERS = 2
 IDLE_RETURN_MS = (2_000, 40_000)
-"""How long after the start of a round a player who was kicked for being idle connects again: in the middle of it."""
+"""Delay from the start of a round until a player who was kicked for being idle connects again, during the round."""
 
 SPECTATING_MS = (20_000, 110_000)
 

@@ -27,7 +27,7 @@ FIRST_AREA = 1200
 """Number of an area of the map in which a voter stands; 1211 in a real log."""
 
 VOTE_MS = 1_000
-"""Time between two votes, and from the last one to the timeout: up to two seconds in a real log of one voter."""
+"""Time between two votes, and from the last vote to the timeout: up to two seconds in a real log with one voter."""
 
 REACTION_MS = 500
 UNPAUSE_INTERVAL_MS = 1_000
@@ -46,7 +46,7 @@ _ROUND_OF_FILE = re.compile(r"round(\d+)\D*$")
 
 
 class Interruption(Story):
-    """What interruptions share: chat messages of a side, and resuming play."""
+    """Base class of interruptions: lets a side write chat messages, and resumes play."""
 
     def say_for(self, side: Side, rng: Random, text: str) -> None:
         """Let a random player of a side write a message, if the side has players."""

@@ -33,18 +33,18 @@ PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casua
 DEFAULT_PLAYERS = 10
 
 ARRIVAL_SHARE = 0.2
-"""All players connect within `sim_arrival`, and at the earliest in this share of it."""
+"""Minimum share of `sim_arrival` within which all players connect; the actual share is random, up to all of it."""
 
 LATE_MS = 180_000
 LEAVES_BEFORE_MS = 60_000
-"""How long before the late player joins another one leaves."""
+"""Time from the departure of another player to the arrival of the late player."""
 
 STRANGER_AFTER_MS = (1_000, 8_000)
 """Delay after the last other guest, so that the stranger's visits do not change the user ids of others."""
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
-"""Share of headshots, far above what a player reaches in a whole match: 60 % is outstanding."""
+"""A cheater's share of headshots, far above that of other players, for whom 60 % in a whole match is outstanding."""
 
 STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.FULL_MATCH: ordinary_story,
@@ -89,7 +89,8 @@ class Visitors(Watcher):
         *,
         coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away.
+        """Expect these people, each an account and a nick, which may be empty. People gone for good do not come again
+        in this match.
 
         `coaches` are the accounts of the listed people who do not play.
         """
@@ -230,7 +231,7 @@ class Visitors(Watcher):
         arrival_ms = int(self._arena.variables.number("sim_arrival") * 1000)
         waits_ms = random_times(rng, len(guests), 0, rng.randint(int(arrival_ms * ARRIVAL_SHARE), arrival_ms))
         if scenario is Scenario.INCOMPLETE_ROSTER:
-            # A roster of one loses its only player, a roster of two loses one.
+            # A roster of one player loses that player, a roster of two loses one of them.
             guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
         elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
             waits_ms[-1] += LATE_MS
