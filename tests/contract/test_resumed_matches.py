@@ -297,7 +297,10 @@ async def test_game_on_a_server_whose_plugin_never_got_the_match_does_not_count(
         entries = await raw_log.read_after(world.db, "srv_1", 0, limit=100_000)
         return [entry.seq for entry in entries if b"Game Over" in entry.body]
 
-    await world.until(find_game_over, "a game is played")
+    async def is_played() -> bool:
+        return bool(await find_game_over())
+
+    await world.until(is_played, "a game is played")
     world.region.ignored_commands = set()
     world.clock.at_ms += LEASE_MS
     assert (await world.outcome()).kind == "match_over"

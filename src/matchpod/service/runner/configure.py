@@ -76,10 +76,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if await _is_configured(lease, deps, line):
         await _finish(lease, deps, line)  # an earlier attempt was interrupted, and the match may have begun since
         return
-    was_loaded = False
-    if match_commands.uses_plugin_match(settings):
-        # An earlier attempt may have ended before the plugin got its match. Then players may have played without it.
-        was_loaded = await _end_plugin_match(line) or await _has_entry(lease, deps, EntryKind.CONFIGURED)
+    was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(lease, deps, line)
     if uploads := demo_commands(lease, deps, settings):
         await line.run_all(uploads)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
@@ -146,11 +143,12 @@ async def _clear_other_match(line: ConsoleLine) -> None:
     await wait_for_answer(line)
 
 
-async def _end_plugin_match(line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin; False if there is none."""
+async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
+    """End a match that an earlier attempt loaded into the plugin; False if nothing can have been played."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
-        return False
+        # If an earlier attempt stopped just before that, players may have come and played without the plugin.
+        return await _has_entry(lease, deps, EntryKind.CONFIGURED)
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
         await line.run(console_commands.end_match_command())
     return True
