@@ -13,6 +13,7 @@ from typing import TypeVar
 import httpx
 
 from matchpod.app.resources import Resources, open_resources
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Statement, Value
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
@@ -33,6 +34,7 @@ from tests.e2e.service.running_service import (
     wait_until,
 )
 from tests.stored_demos import upload_demo
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -173,6 +175,11 @@ class ConsoleService:
         self.running.cancel(server_id)
 
         async def change(resources: Resources) -> None:
+            async def is_released() -> bool:
+                row = await servers.get(resources.db, server_id)
+                return row is not None and row.phase is ServerPhase.RELEASED
+
+            await until(is_released, "nothing else changes the match")
             lost = "UPDATE servers SET reason = 'server_lost', status = 'failed', running_at_ms = 1 WHERE id = :id"
             await resources.db.write([Statement(lost, {"id": server_id})])
 

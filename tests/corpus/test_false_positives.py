@@ -35,9 +35,6 @@ ONE_IN = 1_000
 """The limit: less than one report of each kind in this many maps of honest players."""
 
 
-# --- real logs --------------------------------------------------------------------------------------------------
-
-
 read_once = cache(read_log)
 
 
@@ -54,9 +51,6 @@ def test_real_log_has_no_detection_when_bots_count_as_humans(corpus: Path, log: 
         found.update(suspected.player_id for suspected in detectors.apply(event))
     assert len(detectors.players) >= 6
     assert found == Counter()
-
-
-# --- generated play ---------------------------------------------------------------------------------------------
 
 
 class Style(msgspec.Struct, frozen=True, kw_only=True):

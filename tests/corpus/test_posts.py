@@ -47,15 +47,6 @@ def match_from_one_post(data: bytes) -> bytes:
     return encoded_match(read_posts([post(data, 0, len(data))]))
 
 
-def test_posts_of_any_size_give_the_same_match(corpus: Path) -> None:
-    data = (corpus / INFERNO).read_bytes()
-    expected = match_from_one_post(data)
-    for size in (900, 4096, 65_536):
-        cuts = [*range(0, len(data), size), len(data)]
-        posts = [post(data, begin, end) for begin, end in pairwise(cuts)]
-        assert encoded_match(read_posts(posts)) == expected
-
-
 def test_reader_stored_after_every_post_gives_the_same_match(corpus: Path) -> None:
     data = (corpus / INFERNO).read_bytes()
     cuts = [*range(0, len(data), 16_384), len(data)]

@@ -1,15 +1,13 @@
-"""Pages describe every value of the closed sets that callers see: cancel reasons, timeline items, statistics."""
+"""Pages describe every value of the closed sets that callers see: cancel reasons and statistics."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.views.result_shapes import DeathmatchPlayer, ExtraStats, MapPlayer
-from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.end_match import final_status
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -27,12 +25,6 @@ def test_every_cancel_reason_has_a_row_with_its_status() -> None:
     page = (DOCS / "servers.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| `(stopped|failed)` \|", page, re.MULTILINE))
     assert rows == {reason.value: final_status(Outcome(at_ms=0, reason=reason)).value for reason in CancelReason}
-
-
-def test_every_timeline_item_is_described() -> None:
-    types = {item.__struct_config__.tag for item in get_args(TimelineItem)}
-    assert types
-    assert types - named_on("events.md") == set()
 
 
 def test_every_statistic_of_a_result_is_described() -> None:

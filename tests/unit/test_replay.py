@@ -10,6 +10,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
+from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import MAX_RECORDING_BYTES, ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive
 from tests.unit.cs2.test_interpreter import restore
@@ -27,16 +28,9 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def test_log_file_is_replayed(tmp_path: Path) -> None:
-    reader = replay([open_recording(write(tmp_path, "a.log", won_map().file()))])
-    assert reader.match.winner is Winner.TEAM1
-    assert reader.match.settings.series_format is SeriesFormat.BO1
-
-
-def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
-    recording = open_recording(write(tmp_path, "a.jsonl", won_map().posts()))
-    assert recording.is_posts
-    assert replay([recording]).match.winner is Winner.TEAM1
+def replayed(folder: Path, *logs: ServerLog) -> MatchReader:
+    """Replay one file per log."""
+    return replay([open_recording(write(folder, f"{number}.log", log.file())) for number, log in enumerate(logs)])
 
 
 def test_duplicate_posts_are_counted_once(tmp_path: Path) -> None:
@@ -48,7 +42,7 @@ def test_duplicate_posts_are_counted_once(tmp_path: Path) -> None:
 
 def test_unconfirmed_map_end_is_accepted_at_the_end_of_the_file(tmp_path: Path) -> None:
     log = ServerLog().go_live().play("CT").game_over(score=(13, 4))
-    assert replay([open_recording(write(tmp_path, "a.log", log.file()))]).match.winner is Winner.TEAM1
+    assert replayed(tmp_path, log).match.winner is Winner.TEAM1
 
 
 def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
@@ -59,17 +53,9 @@ def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
 
 
 def test_series_format_fits_the_maps_in_several_files(tmp_path: Path) -> None:
-    logs = [won_map(), won_map(Team.TEAM2), won_map()]
-    paths = [write(tmp_path, f"{number}.log", log.file()) for number, log in enumerate(logs)]
-    reader = replay([open_recording(path) for path in paths])
+    reader = replayed(tmp_path, won_map(), won_map(Team.TEAM2), won_map())
     assert reader.match.settings.series_format is SeriesFormat.BO3
     assert (reader.match.winner, len(reader.match.maps)) == (Winner.TEAM1, 3)
-
-
-def test_series_in_one_file_is_replayed(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.log", won_map().file() + won_map().file())
-    reader = replay([open_recording(path)])
-    assert (reader.match.settings.series_format, len(reader.match.maps)) == (SeriesFormat.BO3, 2)
 
 
 def test_second_file_without_a_loading_line_is_another_map(tmp_path: Path) -> None:
@@ -83,7 +69,7 @@ def test_map_that_was_restored_after_its_end_is_one_map(tmp_path: Path) -> None:
     log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     restore(log, 1, 1, 0)
     log.round_start().play("TERRORIST").round_end("TERRORIST").game_over()
-    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    reader = replayed(tmp_path, log)
     assert reader.match.settings.series_format is SeriesFormat.BO1
     assert reader.match.winner is Winner.TEAM1  # a match ends once: a live server would have been released by then
 
@@ -91,23 +77,23 @@ def test_map_that_was_restored_after_its_end_is_one_map(tmp_path: Path) -> None:
 def test_match_type_is_taken_from_the_game_over_line(tmp_path: Path) -> None:
     ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmSubMode.FFA)
     log = ServerLog(ffa).load().join(1, 2).match_start(0).kill(1, 2).game_over("deathmatch", (0, 0))
-    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    reader = replayed(tmp_path, log)
     assert reader.match.settings.match_type is MatchType.DEATHMATCH
     unknown_mode = ServerLog(competitive()).go_live().play("CT").game_over("gungameprogressive")
-    reader = replay([open_recording(write(tmp_path, "b.log", unknown_mode.file()))])
+    reader = replayed(tmp_path, unknown_mode)
     assert reader.match.settings.match_type is MatchType.CUSTOM
 
 
 def test_chat_that_imitates_a_game_over_line_does_not_set_the_match_type(tmp_path: Path) -> None:
     log = ServerLog().go_live()
     log.write(f'{log.token(1)} say "Game Over: deathmatch  {MAP} score 1:0 after 1 min"').round_end("CT").game_over()
-    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    reader = replayed(tmp_path, log)
     assert reader.match.settings.match_type is MatchType.COMPETITIVE
 
 
 def test_log_that_stops_in_the_middle_gives_an_unfinished_match(tmp_path: Path) -> None:
     log = ServerLog().go_live().play("CT", "CT")
-    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    reader = replayed(tmp_path, log)
     assert reader.match.outcome is None
     assert reader.match.current_map.team1_score == 2
 

@@ -48,15 +48,12 @@ def test_series_has_a_table_for_all_maps_together(tmp_path: Path) -> None:
     assert "All maps" in text
 
 
-def test_tie_and_unfinished_match_are_shown() -> None:
+def test_winner_tie_and_unfinished_match_are_shown() -> None:
+    assert "Blues won" in rendered(read(ServerLog().go_live().play("TERRORIST").game_over()))
     assert "tie" in rendered(read(ServerLog().go_live().play("CT").round_end("TERRORIST").game_over()))
     text = rendered(read(ServerLog().go_live().play("CT")))
     assert "(not finished)" in text
     assert "the log ends before the map does" in text
-
-
-def test_headline_names_team2_as_winner() -> None:
-    assert "Blues won" in rendered(read(ServerLog().go_live().play("TERRORIST").game_over()))
 
 
 def test_deathmatch_has_one_table_without_teams() -> None:
@@ -83,20 +80,16 @@ def test_detections_are_shown_as_leads_to_review() -> None:
     assert "18 of 19 [bold]heads" in text
 
 
+def after_a_round(player: str) -> MatchReader:
+    """Read a log whose first round is followed by the game's own statistics of a player."""
+    fields = ('"round_number" : "2",', f'"player_1" : "{player}"')
+    log = ServerLog().go_live().round_end("CT").write("Starting Freeze period", "JSON_BEGIN{", *fields, "}}JSON_END")
+    return read(log)
+
+
 def test_discrepancies_and_missing_log_parts_are_shown() -> None:
-    log = (
-        ServerLog()
-        .go_live()
-        .round_end("CT")
-        .write(
-            "Starting Freeze period",
-            "JSON_BEGIN{",
-            '"round_number" : "2",',
-            '"player_1" : "1,3,8350,12,3,4,1109.00,41.67,4.00,158,3,0,355,0,1,0,2,0,3,2,1,167.0,264.0,3,8,0"',
-            "}}JSON_END",
-        )
-    )
-    reader = read(log)
+    counts = "1,3,8350,12,3,4,1109.00,41.67,4.00,158,3,0,355,0,1,0,2,0,3,2,1,167.0,264.0,3,8,0"
+    reader = after_a_round(counts)
     text = rendered(reader, 200)
     assert "after round 1: kills of Ann is 0 according to the log, 12 according to the game." in text
     reader.match.apply(ev.LogGap(1, 10), 1)
@@ -104,20 +97,8 @@ def test_discrepancies_and_missing_log_parts_are_shown() -> None:
 
 
 def test_agreement_with_the_game_is_shown() -> None:
-    zero = ",".join(["0.00"] * 23)
-    log = (
-        ServerLog()
-        .go_live()
-        .round_end("CT")
-        .write(
-            "Starting Freeze period",
-            "JSON_BEGIN{",
-            '"round_number" : "2",',
-            f'"player_1" : "1,3,800,{zero}"',
-            "}}JSON_END",
-        )
-    )
-    assert "matches the game's own statistics after each of 1 rounds" in rendered(read(log))
+    reader = after_a_round(",".join(["1", "3", "800", *["0.00"] * 23]))
+    assert "matches the game's own statistics after each of 1 rounds" in rendered(reader)
 
 
 def test_names_cannot_move_the_cursor_or_reorder_text() -> None:

@@ -101,18 +101,6 @@ async def test_lag_is_how_long_a_call_waits_for_the_loop() -> None:
     assert all(lag >= 0 for lag in lags)
 
 
-async def test_stall_is_logged_if_no_thread_can_be_started(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lags: list[float] = []
-    with watched_loop(exit_s=0, on_stall=lambda _: None, on_lag=lags.append):
-        monkeypatch.setattr(threading.Thread, "start", _no_thread)
-        _block_the_loop(2.5)
-        lags.clear()
-        await _until(lambda: len(lags) > 2)
-    assert "event loop stalled" in [record.message for record in caplog.records]
-
-
 async def test_error_in_the_watch_does_not_end_it(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,11 +165,8 @@ def test_process_that_hangs_without_a_thread_to_spare_ends_itself(hang: str, has
         [sys.executable, "-c", _HANGING.format(hang=hang)], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == EXIT_CODE, done.stderr
+    assert ("WARNING:matchpod.app.loop_watch:event loop stalled" in done.stderr) is has_last_words
     assert ("process ends itself: event loop stalled for too long" in done.stderr) is has_last_words
-
-
-def _no_thread(_: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 async def _until(condition: Callable[[], bool]) -> None:

@@ -39,8 +39,6 @@ async def test_folder_database_and_key_are_created(tmp_path: Path) -> None:
         assert resources.clock.now_ms() > 0
     finally:
         await resources.db.close()
-    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "data" / "secret.key").stat().st_mode & 0o777 == 0o600
 
 
 async def test_everything_is_for_its_owner_only_without_a_umask(tmp_path: Path) -> None:
@@ -188,13 +186,11 @@ async def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: 
 KEYS = [base64.b64encode(bytes([number]) * 32).decode() for number in range(2)]
 
 
-async def start(wanted: Settings, *organizations: str, replaced: str | None = None) -> None:
-    """Open the resources, replace a secret, check the vault key as `serve` does, and add organizations."""
+async def start(wanted: Settings, *organizations: str) -> None:
+    """Open the resources, check the vault key as `serve` does, and add organizations."""
     resources = await open_resources(wanted)
     try:
         access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
-        if replaced is not None:
-            await access.replace_webhook_secret(replaced)
         await check_vault_key(resources)
         for name in organizations:
             await access.create_organization(name)
@@ -210,14 +206,6 @@ def test_key_that_decrypts_no_stored_secret_is_rejected(tmp_path: Path) -> None:
     message = str(caught.value)
     assert message.startswith("The key given as MATCHPOD_SECRET_KEY does not decrypt the secrets in this database. ")
     assert KEYS[1] not in message
-
-
-def test_error_names_the_lost_key_file_until_a_secret_is_replaced(tmp_path: Path) -> None:
-    asyncio.run(start(settings(tmp_path), "acme", "other"))
-    (tmp_path / "secret.key").unlink()
-    with pytest.raises(ResourcesError, match=f"The key in the file {tmp_path}/secret.key does not decrypt"):
-        asyncio.run(start(settings(tmp_path)))
-    asyncio.run(start(settings(tmp_path), replaced="acme"))
 
 
 async def test_postgres_needs_a_secret_key_unless_there_is_a_key_file(tmp_path: Path) -> None:

@@ -31,10 +31,9 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
-from matchpod.storage import demos, map_events, raw_log, rows, servers
+from matchpod.storage import demos, raw_log, rows, servers
 from matchpod.storage.demos import DemoRow, Upload, UploadEnd
 from matchpod.storage.outbox import CallbackRow, OutcomeRow
-from matchpod.storage.servers import Idempotency
 from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
 from tests.contract.simulated_cluster import SimulatedCluster
@@ -81,14 +80,18 @@ def sessions_of(deps: Deps) -> ConsoleSessions:
     return ConsoleSessions(db=deps.db, clock=deps.clock, access=access, audit=audit)
 
 
-async def test_servers_and_slots_are_counted(deps: Deps) -> None:
+async def test_servers_slots_and_silent_servers_are_counted(deps: Deps) -> None:
     for name in ("srv_1", "srv_2"):
         await servers.create(deps.db, server(name, region="sandbox"), idempotency=None)
+    deps.regions.silent.report("srv_1", Silence(region="sandbox", host="127.0.0.1", since_ms=0))
     await take_slot(deps.db, "sandbox", "27100", "srv_1")
     await upkeep_of(deps).set_gauges()
     assert deps.metrics.servers.value("sandbox", "allocating") == 2
     assert deps.metrics.slots.value("sandbox", "all") == 100
     assert deps.metrics.slots.value("sandbox", "taken") == 1
+    assert deps.metrics.silent_servers.value("sandbox") == 1
+    deps.regions.silent.forget("srv_1")
+    await upkeep_of(deps).set_gauges()
     assert deps.metrics.silent_servers.value("sandbox") == 0
 
 
@@ -124,17 +127,6 @@ async def test_age_of_pending_matches_and_waiting_callbacks_is_measured(deps: De
     assert 'status="pending"} 0' in "\n".join(metrics.servers.lines()), "the series stays, at 0"
 
 
-async def test_silent_servers_are_counted(deps: Deps) -> None:
-    silence = Silence(region="sandbox", host="127.0.0.1", since_ms=0)
-    for name in ("srv_1", "srv_2"):
-        deps.regions.silent.report(name, silence)
-    await upkeep_of(deps).set_gauges()
-    assert deps.metrics.silent_servers.value("sandbox") == 2
-    deps.regions.silent.forget("srv_1")
-    await upkeep_of(deps).set_gauges()
-    assert deps.metrics.silent_servers.value("sandbox") == 1
-
-
 async def test_links_that_expired_are_deleted(deps: Deps) -> None:
     clock = deps.clock
     assert isinstance(clock, ManualClock)
@@ -143,10 +135,6 @@ async def test_links_that_expired_are_deleted(deps: Deps) -> None:
         clock.at_ms += passed_ms
         await upkeep_of(deps).sweep()
         assert len(await deps.db.read("SELECT token_hash FROM console_links")) == left
-
-
-async def _entries(db: Database, server_id: str) -> int:
-    return len(await raw_log.read_after(db, server_id, 0, limit=10))
 
 
 async def test_space_of_deleted_entries_is_returned_to_the_disk(
@@ -181,28 +169,18 @@ async def test_matches_that_ended_more_than_a_day_ago_are_compressed(
 
 
 async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
+    for days in (31, 29):
+        at_ms = deps.clock.now_ms() - days * DAY_MS
+        await deps.db.write(raw_log.append("srv_gone", "log", received_ms=at_ms, headers=b"{}", body=b""))
     with caplog.at_level(logging.INFO):
-        db, now_ms = deps.db, deps.clock.now_ms()
-        for days, key in ((31, "old"), (29, "new")):
-            at_ms = now_ms - days * DAY_MS
-            await db.write(raw_log.append("srv_gone", "log", received_ms=at_ms, headers=b"{}", body=key.encode()))
-        for days, first_seq in ((61, 1), (59, 2)):
-            await db.write([map_events.append("map_1", first_seq, [b"{}"], at_ms=now_ms - days * DAY_MS)])
-        for hours, key in ((25, "old"), (23, "new")):
-            used = Idempotency(org_id="org_1", key=key, body_hash="x", created_at_ms=now_ms - hours * 3_600_000)
-            await servers.create(db, server(f"srv_{key}"), idempotency=used)
-        await upkeep_of(deps).sweep()
-        assert await _entries(db, "srv_gone") == 1
-        assert await map_events.read_after(db, "map_1", 0, limit=10) == [(2, b"{}")]
-        assert await servers.find_idempotent(db, "org_1", "old", 0) is None
-        assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
-        await upkeep_of(deps).sweep()
+        for _ in range(2):
+            await upkeep_of(deps).sweep()
+    assert len(await raw_log.read_after(deps.db, "srv_gone", 0, limit=10)) == 1
     (record,) = [one for one in caplog.records if one.message == "old entries deleted"]
-    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 0, 0, 1, 0]
+    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 0, 0, 0, 0, 0, 0]
 
 
 async def test_failed_job_is_retried(tmp_path: Path, deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
-
     with caplog.at_level(logging.ERROR):
         empty = await SqliteDatabase.open(tmp_path / "empty")  # without tables
         jobs = upkeep_of(msgspec.structs.replace(deps, db=empty), AT_ONCE)
@@ -239,20 +217,13 @@ async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enou
     assert running.cancelled()
 
 
-async def test_jobs_run_until_cancelled(deps: Deps) -> None:
+async def test_jobs_run_until_cancelled(deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     jobs = upkeep_of(deps, UpkeepIntervals(first_sweep_s=0))
-    used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
-    await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
-    running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]
-    async with asyncio.timeout(30):
-        while await servers.find_idempotent(deps.db, "org_1", "old", 0) is not None:
-            await asyncio.sleep(0)
-        while deps.metrics.servers.value("sandbox", "allocating") != 1:
-            await asyncio.sleep(0)
-    assert not any(job.done() for job in running)
-    for job in running:
-        job.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+    await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=None)
+    await deps.db.write(raw_log.append("srv_gone", "log", received_ms=1, headers=b"{}", body=b""))
+    await _run_until(jobs.run_gauges, lambda: deps.metrics.servers.value("sandbox", "allocating") == 1)
+    await _run_until(jobs.run_sweeps, lambda: "old entries deleted" in caplog.messages)
 
 
 class SharedDatabase(DelegatingDatabase):

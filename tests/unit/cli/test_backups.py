@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def test_key_in_the_settings_is_not_in_the_backup(
 
 
 def test_postgres_is_backed_up_with_its_own_tools(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)  # its driver is not installed
     monkeypatch.setenv("MATCHPOD_DATABASE_URL", "postgresql://someone:hidden@db.example/matchpod")
     done = runner.invoke(create_app("backup"), "backup", "file")
     assert (done.exit_code, done.stdout) == (2, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,23 +29,17 @@ def uninstall(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
 
 
+@pytest.mark.parametrize(
+    ("module", "setting", "sentence"),
+    [("asyncpg", f'database_url = "{URL}"', POSTGRES), ("yaml", REGIONS, AGONES), ("httpx", REGIONS, AGONES)],
+)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_postgres_url_without_its_driver(
-    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
-    uninstall(monkeypatch, "asyncpg")
-    monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
-    assert runner.error(create_app(command[0]), *command) == POSTGRES
-
-
-@pytest.mark.parametrize("module", ["yaml", "httpx"])
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_agones_region_without_the_client_of_its_cluster(
-    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, command: list[str], module: str
+def test_missing_extra_that_a_setting_needs_is_named(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, command: list[str], module: str, setting: str, sentence: str
 ) -> None:
     uninstall(monkeypatch, module)
-    (runner.data_dir / "matchpod.toml").write_text(REGIONS)
-    assert runner.error(create_app(command[0]), *command) == AGONES
+    (runner.data_dir / "matchpod.toml").write_text(setting)
+    assert runner.error(create_app(command[0]), *command) == sentence
 
 
 def test_all_missing_extras_are_reported(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,13 +55,3 @@ def test_extras_that_no_setting_needs_may_be_missing(runner: CommandRunner, monk
     for module in ("asyncpg", "httpx", "yaml"):
         uninstall(monkeypatch, module)
     assert runner.output(create_app("regions"), "regions", "list")
-
-
-def test_backup_of_postgres_needs_no_driver_to_say_what_to_do(
-    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    uninstall(monkeypatch, "asyncpg")
-    monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
-    done = runner.invoke(create_app("backup"), "backup", str(tmp_path / "file"))
-    assert done.exit_code == 2
-    assert "pg_dump" in done.stderr

@@ -46,10 +46,8 @@ def test_service_that_does_not_listen_is_reported(tmp_path: Path) -> None:
     (port,) = free_port_range(1)
     done = ask(tmp_path, port)
     url = f"http://127.0.0.1:{port}/readyz"
-    assert (done.exit_code, done.stderr) == (
-        1,
-        f"matchpod: The service at {url} does not answer: Connection refused.\n",
-    )
+    assert done.exit_code == 1
+    assert done.stderr == f"matchpod: The service at {url} does not answer: Connection refused.\n"
 
 
 def test_service_that_hangs_is_reported(tmp_path: Path) -> None:

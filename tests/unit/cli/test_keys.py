@@ -53,19 +53,11 @@ def test_scopes_depend_on_the_role_unless_given(acme: CommandRunner, args: list[
     assert key["scopes"] == scopes
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("90d", timedelta(days=90)),
-        ("12h", timedelta(hours=12)),
-        ("30m", timedelta(minutes=30)),
-        ("45s", timedelta(seconds=45)),
-    ],
-)
-def test_key_expires_after_the_given_time(acme: CommandRunner, text: str, expected: timedelta) -> None:
+@pytest.mark.parametrize(("text", "seconds"), [("2d", 172_800), ("12h", 43_200), ("30m", 1_800), ("45s", 45)])
+def test_key_expires_after_the_given_time(acme: CommandRunner, text: str, seconds: int) -> None:
     acme.output(app, "create", "--org", "acme", "--role", "owner", "--expires-in", text)
     (key,) = acme.json_output(app, "list", "--org", "acme")
-    assert lifetime(key) == expected
+    assert lifetime(key) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["", "90", "d", "-1d", "1.5h", "1 d", "1w", "９d", "9999999999d"])
@@ -137,19 +129,11 @@ def test_unknown_organization_and_key_are_rejected(acme: CommandRunner) -> None:
     assert acme.error(app, "rotate", "key_1") == "There is no key with the id 'key_1'."
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["create", "--org", "acme"],
-        ["create", "--role", "owner"],
-        ["create", "--org", "acme", "--role", "king"],
-        ["create", "--org", "acme", "--role", "owner", "--scope", "servers:burn"],
-        ["list"],
-    ],
-)
-def test_invalid_arguments_give_exit_code_2(acme: CommandRunner, args: list[str]) -> None:
-    result = acme.invoke(app, *args)
-    assert (result.exit_code, result.stdout) == (2, "")
+def test_invalid_arguments_give_exit_code_2(acme: CommandRunner) -> None:
+    unknown = ("create --org acme --role king", "create --org acme --role owner --scope servers:burn")
+    for args in ("create --org acme", "create --role owner", *unknown, "list"):
+        result = acme.invoke(app, *args.split())
+        assert (result.exit_code, result.stdout) == (2, ""), args
 
 
 def test_help_says_how_long_a_revoked_key_may_be_accepted(runner: CommandRunner) -> None:

@@ -207,14 +207,9 @@ def test_log_is_printed_as_it_was_received(runner: CommandRunner) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "cancel", "result", "log"])
-def test_unknown_server_is_rejected(runner: CommandRunner, command: str) -> None:
+def test_unknown_server_is_rejected_also_if_its_id_is_not_utf8(runner: CommandRunner, command: str) -> None:
     assert runner.error(app, command, "srv_9") == "There is no server srv_9."
-
-
-@pytest.mark.parametrize("command", ["show", "cancel", "result", "log"])
-def test_server_id_that_is_not_utf8_is_unknown(runner: CommandRunner, command: str) -> None:
-    done = runner.invoke(app, command, "srv_\udcff")
-    assert (done.exit_code, done.stderr) == (2, "matchpod: There is no server srv_\ufffd.\n")
+    assert runner.error(app, command, "srv_\udcff") == "There is no server srv_\ufffd."
 
 
 def test_ended_match_is_ruled_and_the_ruling_withdrawn(busy: CommandRunner) -> None:
@@ -272,9 +267,6 @@ def test_action_that_no_service_sends_asks_whether_the_service_runs(
         "matchpod: pause requested",
         f"matchpod: It is neither done nor failed yet. {actions.NOT_SENT} See: matchpod match actions srv_2",
     ]
-
-
-# --- demos ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -82,12 +82,14 @@ def test_old_secret_is_kept_for_a_day_unless_it_is_ended(
 
 
 def test_wrong_vault_key_prevents_creating_organizations_until_secrets_are_replaced(runner: CommandRunner) -> None:
-    runner.output(app, "create", "acme")
+    for name in ("acme", "zeta"):
+        runner.output(app, "create", name)
     (runner.data_dir / "secret.key").unlink()
     result = runner.invoke(app, "create", "other")
     assert result.exit_code == 1
-    assert "does not decrypt the secrets in this database" in result.stderr
-    assert [one["name"] for one in runner.json_output(app, "list")] == ["acme"]
+    lost = runner.data_dir / "secret.key"
+    assert f"The key in the file {lost} does not decrypt the secrets in this database" in result.stderr
+    assert [one["name"] for one in runner.json_output(app, "list")] == ["acme", "zeta"]
     runner.output(app, "webhook-secret", "acme", "--replace")
     runner.output(app, "create", "other")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from typer.testing import Result
@@ -13,6 +14,17 @@ from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import raw_log
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import on_database
+
+
+@pytest.fixture
+def runner(runner: CommandRunner) -> CommandRunner:
+    """A command runner that keeps logs for a day."""
+    (runner.data_dir / "matchpod.toml").write_text("raw_log_days = 1\n")
+    return runner
+
+
+async def add_entry(db: Database, body: bytes = b"") -> None:
+    await db.write(raw_log.append("srv_gone", "log", received_ms=1, headers=b"{}", body=body))
 
 
 def report(heading: str, number: int) -> list[str]:
@@ -31,13 +43,8 @@ def report(heading: str, number: int) -> list[str]:
 
 
 def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
-    (runner.data_dir / "matchpod.toml").write_text("raw_log_days = 1\n")
-
-    async def fill(db: Database) -> None:
-        for _ in range(3):
-            await db.write(raw_log.append("srv_gone", "log", received_ms=1, headers=b"{}", body=b""))
-
-    on_database(runner, fill)
+    for _ in range(3):
+        on_database(runner, add_entry)
     for _ in range(2):
         assert runner.output(create_app("prune"), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
     assert runner.acts() == []
@@ -48,12 +55,7 @@ def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
 
 
 def test_vacuum_makes_the_file_smaller(runner: CommandRunner) -> None:
-    (runner.data_dir / "matchpod.toml").write_text("raw_log_days = 1\n")
-
-    async def fill(db: Database) -> None:
-        await db.write(raw_log.append("srv_gone", "log", received_ms=1, headers=b"{}", body=bytes(3_000_000)))
-
-    on_database(runner, fill)
+    on_database(runner, partial(add_entry, body=bytes(3_000_000)))
     file = runner.data_dir / DATABASE_FILE
     *lines, last = runner.output(create_app("prune"), "prune", "--vacuum").splitlines()
     assert lines == report("deleted", 1)
@@ -64,12 +66,10 @@ def test_vacuum_makes_the_file_smaller(runner: CommandRunner) -> None:
 
 def test_vacuum_waits_for_no_service(runner: CommandRunner) -> None:
     """Nothing is deleted either: the operator repeats the command."""
-    (runner.data_dir / "matchpod.toml").write_text("raw_log_days = 1\n")
-
     results: list[Result] = []
 
     async def use(db: Database) -> None:
-        await db.write(raw_log.append("srv_gone", "log", received_ms=1, headers=b"{}", body=b""))
+        await add_entry(db)
         results.append(await asyncio.to_thread(runner.invoke, create_app("prune"), "prune", "--vacuum"))
 
     on_database(runner, use)

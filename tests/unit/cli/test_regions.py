@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from functools import partial
 
 import pytest
 
-from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli import regions
 from matchpod.cli.regions import app
 from matchpod.core.servers.server_loss import Silence
+from matchpod.ports import Database
 from matchpod.service.region_checks import requests
-from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import heartbeats, region_checks, resting_slots, withheld_servers
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.test_storage_servers import take_slot
 from tests.unit.cli.command_runner import CommandRunner
+from tests.unit.cli.test_matches import on_database
 
 TWO_REGIONS = """
 [[regions]]
@@ -44,31 +44,10 @@ def two_regions(runner: CommandRunner) -> CommandRunner:
 
 
 def test_regions_are_listed_in_the_order_of_the_settings(two_regions: CommandRunner) -> None:
+    same = {"isActive": True, "taken": 0, "withheld": 0, "fault": None, "notice": None}
     assert two_regions.json_output(app, "list") == [
-        {
-            "code": "eu",
-            "name": "Europe [west]",
-            "location": "Frankfurt",
-            "isActive": True,
-            "capacity": 3,
-            "taken": 0,
-            "ready": 3,
-            "withheld": 0,
-            "fault": None,
-            "notice": None,
-        },
-        {
-            "code": "us",
-            "name": "America",
-            "location": "Chicago",
-            "isActive": True,
-            "capacity": 1,
-            "taken": 0,
-            "ready": 1,
-            "withheld": 0,
-            "fault": None,
-            "notice": None,
-        },
+        {"code": "eu", "name": "Europe [west]", "location": "Frankfurt", "capacity": 3, "ready": 3, **same},
+        {"code": "us", "name": "America", "location": "Chicago", "capacity": 1, "ready": 1, **same},
     ]
     head, eu, us = (line.rstrip() for line in two_regions.output(app, "list").splitlines())
     columns = ["code", "name", "location", "active", "capacity", "taken", "ready", "withheld", "fault", "notice"]
@@ -78,43 +57,29 @@ def test_regions_are_listed_in_the_order_of_the_settings(two_regions: CommandRun
 
 
 def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
-    two_regions.output(app, "list")  # creates the database
+    async def reserve(db: Database) -> None:
+        for server_id, slot in (("srv_1", "27015"), ("srv_2", "27016")):
+            await take_slot(db, "eu", slot, server_id)
 
-    async def reserve() -> None:
-        db = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE)
-        try:
-            for server_id, slot in (("srv_1", "27015"), ("srv_2", "27016")):
-                await take_slot(db, "eu", slot, server_id)
-        finally:
-            await db.close()
-
-    asyncio.run(reserve())
-    assert [(region["code"], region["taken"]) for region in two_regions.json_output(app, "list")] == [
-        ("eu", 2),
-        ("us", 0),
-    ]
+    on_database(two_regions, reserve)
+    assert [region["taken"] for region in two_regions.json_output(app, "list")] == [2, 0]
 
 
 def test_servers_that_the_service_finds_silent_or_that_rest_are_shown(two_regions: CommandRunner) -> None:
-    two_regions.output(app, "list")  # creates the database
+    silences = {f"srv_{number}": Silence(region="us", host=f"host {number}", since_ms=-25_000) for number in (1, 2)}
 
-    async def store(age_ms: int) -> None:
-        db, now_ms = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE), int(time.time() * 1000)
-        silences = {f"srv_{number}": Silence(region="us", host=f"host {number}", since_ms=-25_000) for number in (1, 2)}
-        try:
-            await heartbeats.store_silences(db, "service", silences, now_ms - age_ms)
-            await db.write([resting_slots.rest("eu", "27100", "srv_9", 0)])
-        finally:
-            await db.close()
+    async def store(db: Database, age_ms: int) -> None:
+        await heartbeats.store_silences(db, "service", silences, int(time.time() * 1000) - age_ms)
+        await db.write([resting_slots.rest("eu", "27100", "srv_9", 0)])
 
-    asyncio.run(store(age_ms=-60_000))  # so that the machine may be busy
+    on_database(two_regions, partial(store, age_ms=-60_000))  # so that the machine may be busy
     eu, us = [region["notice"] for region in two_regions.json_output(app, "list")]
     assert eu == (
         "The server 27100 gets no other match until 1970-01-01T00:05:00.000Z:"
         " it sent invalid data or too much data over its console in srv_9."
     )
     assert str(us).startswith("2 servers have given no sign of life since ")
-    asyncio.run(store(age_ms=heartbeats.DEAD_MS + 1))
+    on_database(two_regions, partial(store, age_ms=heartbeats.DEAD_MS + 1))
     assert [region["notice"] for region in two_regions.json_output(app, "list")] == [eu, None], "it has stopped"
 
 
@@ -141,27 +106,24 @@ def test_region_whose_cluster_cannot_be_reached_is_inactive_with_its_reason(runn
 
 
 def test_servers_that_wait_for_a_confirmation_are_shown_and_confirmed(two_regions: CommandRunner) -> None:
-    two_regions.output(app, "list")  # creates the database
     assert two_regions.output(app, "sweep", "eu") == ""
 
-    async def withhold() -> list[bool]:
-        db = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE)
-        try:
-            await withheld_servers.add(db, "eu", ["srv_1", "srv_2"], 1_700_000_000_000)
-            return [one.is_confirmed for one in (await withheld_servers.withheld_servers(db))["eu"]]
-        finally:
-            await db.close()
+    async def check(db: Database, are_confirmed: list[bool]) -> None:
+        await withheld_servers.add(db, "eu", ["srv_1", "srv_2"], 1_700_000_000_000)
+        found = (await withheld_servers.withheld_servers(db))["eu"]
+        assert [one.is_confirmed for one in found] == are_confirmed
 
-    assert asyncio.run(withhold()) == [False, False]
+    neither, both = (partial(check, are_confirmed=[is_confirmed] * 2) for is_confirmed in (False, True))
+    on_database(two_regions, neither)
     assert [region["withheld"] for region in two_regions.json_output(app, "list")] == [2, 0]
     head, first, _ = two_regions.output(app, "sweep", "eu").splitlines()
     assert head.split() == ["server", "withheld", "since", "confirmed"]
     assert first.split() == ["srv_1", "2023-11-14", "22:13", "no"]
-    assert asyncio.run(withhold()) == [False, False], "nothing is confirmed without --yes"
+    on_database(two_regions, neither)  # nothing is confirmed without --yes
     assert two_regions.output(app, "sweep", "us", "--yes") == ""
-    assert asyncio.run(withhold()) == [False, False]
+    on_database(two_regions, neither)
     two_regions.output(app, "sweep", "eu", "--yes")
-    assert asyncio.run(withhold()) == [True, True]
+    on_database(two_regions, both)
 
 
 def test_check_waits_after_the_last_one_and_says_that_no_service_runs(

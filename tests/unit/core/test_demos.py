@@ -27,6 +27,8 @@ def test_recording_is_waited_for_until_its_upload_must_have_begun() -> None:
     assert waits_until_ms([DemoProgress(state=RECORDING, due_ms=90)], 10) == 90
     assert waits_until_ms([DemoProgress(state=RECORDING, due_ms=90)], 90) is None
     assert waits_until_ms([DemoProgress(state=RECORDING)], 10) is None
+    assert waits_until_ms([DemoProgress(state=RECORDING, due_ms=due) for due in (50, 90, 5)], 10) == 90, "the latest"
+    assert waits_until_ms([], 10) is None
 
 
 def test_upload_is_waited_for_while_its_process_reports_it() -> None:
@@ -42,11 +44,6 @@ def test_upload_that_never_ends_is_waited_for_within_a_limit() -> None:
     demo = DemoProgress(state=UPLOADING, begun_at_ms=1_000, renewed_at_ms=end_ms)
     assert waits_until_ms([demo], end_ms - 1) == end_ms
     assert waits_until_ms([demo], end_ms) is None
-
-
-def test_latest_demo_decides() -> None:
-    assert waits_until_ms([DemoProgress(state=RECORDING, due_ms=due) for due in (50, 90, 5)], 10) == 90
-    assert waits_until_ms([], 10) is None
 
 
 def test_upload_that_waits_for_the_database_is_not_stale_when_that_is_back() -> None:

@@ -9,6 +9,7 @@ from matchpod.core.failures import FAILURE_REASONS, SENTENCES, Failure, sentence
 
 
 def test_only_failed_matches_have_a_sentence() -> None:
+    assert sentence(None, Failure.START_FAILED) is None
     for reason in CancelReason:
         assert (sentence(reason, None) is not None) == (reason in FAILURE_REASONS)
 
@@ -18,10 +19,6 @@ def test_each_failure_has_a_sentence_of_its_own() -> None:
         found = sentence(CancelReason.SERVER_FAILED, failure)
         assert found != sentence(CancelReason.SERVER_FAILED, None)
         assert SENTENCES.count(found or "") == 1
-
-
-def test_finished_match_has_no_sentence() -> None:
-    assert sentence(None, Failure.START_FAILED) is None
 
 
 def test_sentences_contain_no_address_path_or_number() -> None:

@@ -27,6 +27,13 @@ def held_by(shares: FairShares, *parties: Receiver) -> Counter[Receiver]:
     return held
 
 
+def hold_all(shares: FairShares, wanted: list[Receiver]) -> None:
+    """Let each party in this order take a place if there is room for it."""
+    for receiver in wanted:
+        if shares.room(receiver) > 0:
+            shares.hold(receiver)
+
+
 def same_rank(_: Receiver) -> int:
     return 0
 
@@ -72,9 +79,7 @@ def test_lists_of_the_full_contain_exactly_the_parties_without_room(
     wanted: list[Receiver], places: int, per_host: int
 ) -> None:
     shares = FairShares(places, per_host=per_host)
-    for receiver in wanted:
-        if shares.room(receiver) > 0:
-            shares.hold(receiver)
+    hold_all(shares, wanted)
     assert shares.free >= 0
     for receiver in wanted if shares.free else []:
         is_listed = receiver.org_id in shares.full_organizations() or receiver in shares.full_receivers()
@@ -86,9 +91,7 @@ def test_choice_has_room_for_all_chosen_and_leaves_out_only_what_has_none(
     before: list[Receiver], wanted: list[Receiver], limit: int, per_host: int
 ) -> None:
     shares = FairShares(40, per_host=per_host)
-    for receiver in before:
-        if shares.room(receiver) > 0:
-            shares.hold(receiver)
+    hold_all(shares, before)
     free = shares.free
     chosen = shares.choose(wanted, limit, rank=same_rank)
     assert shares.free == free
@@ -114,8 +117,7 @@ def test_choice_has_room_for_all_chosen_and_leaves_out_only_what_has_none(
 )
 def test_turns_are_fair(held: list[Receiver], wanted: list[Receiver], chosen: list[int]) -> None:
     shares = FairShares(100, per_host=100)
-    for receiver in held:
-        shares.hold(receiver)
+    hold_all(shares, held)
     assert shares.choose(wanted, 100, rank=same_rank) == chosen
 
 

@@ -50,16 +50,6 @@ def test_space_is_accepted_as_an_unencoded_plus(zone: str) -> None:
     assert read_date(f"2026-09-21 14:00 {zone}") == DateRange(NOON_MS, NOON_MS + 1)
 
 
-def test_date_covers_its_whole_day() -> None:
-    for text, from_ms in [
-        ("2026-09-21", NOON_MS - DAY_MS // 2),
-        ("1970-01-01", 0),
-        ("2024-02-29", 1_709_164_800_000),
-        ("2000-02-29", 951_782_400_000),
-    ]:
-        assert read_date(text) == DateRange(from_ms, from_ms + DAY_MS)
-
-
 INVALID = [
     "", " ", "yesterday", "2026", "2026-09", "2026-9-21", "20260921", "26-09-21", "2026-W39-1", "2026-264",
     "2026-13-01", "2026-00-10", "2026-01-00", "2026-04-31", "2026-02-29", "1900-02-29", "2100-02-29", "0000-01-01",
@@ -109,10 +99,6 @@ def test_arbitrary_text_never_raises(text: str) -> None:
     read_date(text)
 
 
-def test_times_are_utc_with_milliseconds() -> None:
+def test_times_are_utc_with_milliseconds_and_clamped() -> None:
     assert iso_time(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
-
-
-@pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
-def test_times_out_of_range_are_clamped(ms: int, text: str) -> None:
-    assert iso_time(ms) == text
+    assert (iso_time(-1), iso_time(10**15)) == ("1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z")

@@ -64,6 +64,15 @@ endings = st.lists(st.tuples(waits, st.one_of(event_steps, ticks, cancels)), max
 match_settings = st.sampled_from([duel(), duel(SeriesFormat.BO3), deathmatch(ANN, BEN), open_match()])
 
 
+def played(settings: GameSettings, actions: list[Step]) -> tuple[Match, int]:
+    """Return a match after these steps, and the time then."""
+    match, now_ms = Match.create(settings, START_MS), START_MS
+    for wait_ms, step in actions:
+        now_ms += wait_ms
+        step(match, now_ms)
+    return match, now_ms
+
+
 def ends(effects: list[Effect]) -> int:
     return sum(isinstance(effect, EndMatch | CancelMatch) for effect in effects)
 
@@ -103,10 +112,7 @@ def test_every_phase_change_is_in_the_table(
 def test_match_restored_from_a_snapshot_continues_identically(
     settings: GameSettings, before: list[Step], after: list[Step]
 ) -> None:
-    match, now_ms = Match.create(settings, START_MS), START_MS
-    for wait_ms, step in before:
-        now_ms += wait_ms
-        step(match, now_ms)
+    match, now_ms = played(settings, before)
     restored = msgspec.msgpack.decode(msgspec.msgpack.encode(match), type=Match)
     assert restored == match
     for wait_ms, step in after:
@@ -117,10 +123,7 @@ def test_match_restored_from_a_snapshot_continues_identically(
 
 @given(match_settings, steps)
 def test_tick_has_effects_at_the_deadline_and_none_before(settings: GameSettings, actions: list[Step]) -> None:
-    match, now_ms = Match.create(settings, START_MS), START_MS
-    for wait_ms, step in actions:
-        now_ms += wait_ms
-        step(match, now_ms)
+    match, now_ms = played(settings, actions)
     deadline_ms = match.next_deadline_ms()
     if deadline_ms is None:
         return
@@ -130,10 +133,7 @@ def test_tick_has_effects_at_the_deadline_and_none_before(settings: GameSettings
 
 @given(match_settings, steps)
 def test_match_ends_by_its_timeouts_alone(settings: GameSettings, actions: list[Step]) -> None:
-    match, now_ms = Match.create(settings, START_MS), START_MS
-    for wait_ms, step in actions:
-        now_ms += wait_ms
-        step(match, now_ms)
+    match, now_ms = played(settings, actions)
     while (deadline_ms := match.next_deadline_ms()) is not None:
         now_ms = max(now_ms, deadline_ms)
         match.tick(now_ms)

@@ -99,8 +99,6 @@ def tag(item: TimelineItemBase) -> str:
     return str(item.__struct_config__.tag)
 
 
-# --- random events ------------------------------------------------------------------------------------------------
-
 players = st.sampled_from([ANN, BEN, "BOT:Han", "", "76561198000000099"])
 at = st.integers(-(10**6), 10**15)
 more = st.one_of(
@@ -155,9 +153,6 @@ def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
     assert [msgspec.json.decode(line, type=TimelineItem) for line in lines] == [one.item for one in runs[0]]
 
 
-# --- simulated matches --------------------------------------------------------------------------------------------
-
-
 def test_simulated_match_has_consecutive_numbers_and_alternating_connections() -> None:
     for name in MATCHES:
         waiting = simulated(name).reader.timeline.waiting
@@ -185,30 +180,21 @@ def since_last_start(map_items: Sequence[TimelineItem]) -> list[TimelineItem]:
 
 
 @pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
-def test_kills_assists_and_rounds_equal_the_statistics(name: str) -> None:
+def test_kills_deaths_assists_and_rounds_equal_the_statistics(name: str) -> None:
     match, maps = all_of(name)
     for played in match.maps:
         map_items = since_last_start(maps[played.number])
-        kills = Counter(
-            one.killer.steam_id for one in map_items if isinstance(one, items.KillItem) and not one.team_kill
-        )
+        fights = [one for one in map_items if isinstance(one, items.KillItem)]
+        kills = Counter(one.killer.steam_id for one in fights if not one.team_kill)
+        deaths = Counter(one.victim.steam_id for one in fights)
+        deaths.update(one.player.steam_id for one in map_items if isinstance(one, items.DeathItem))
         assists = Counter(one.player.steam_id for one in map_items if isinstance(one, items.AssistItem))
         lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
         assert {line.player_id: line.kills for line in lines if line.kills} == _of_people(kills)
+        assert {line.player_id: line.deaths for line in lines if line.deaths} == _of_people(deaths)
         assert {line.player_id: line.all_assists for line in lines if line.all_assists} == _of_people(assists)
         decided = [one for one in map_items if isinstance(one, items.RoundEndItem)]
         assert len(decided) == sum(record.is_decided for record in played.ledger.rounds) + _is_open(played)
-
-
-@pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
-def test_deaths_with_and_without_a_killer_equal_the_statistics(name: str) -> None:
-    match, maps = all_of(name)
-    for played in match.maps:
-        map_items = since_last_start(maps[played.number])
-        deaths = Counter(one.victim.steam_id for one in map_items if isinstance(one, items.KillItem))
-        deaths.update(one.player.steam_id for one in map_items if isinstance(one, items.DeathItem))
-        lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
-        assert {line.player_id: line.deaths for line in lines if line.deaths} == _of_people(deaths)
 
 
 @pytest.mark.parametrize("name", [name for name in MATCHES if name != "deathmatch"])
@@ -292,9 +278,6 @@ def test_scenarios_have_their_specific_items() -> None:
     assert {tag(item) for item in all_of("cheater")[1][1]} >= {"anti_cheat"}
     rejoin = [tag(item) for item in all_of("rejoin")[1][1]]
     assert "player_connected" in rejoin[rejoin.index("player_disconnected") :]
-
-
-# --- the same bytes -----------------------------------------------------------------------------------------------
 
 
 def post(data: bytes, begin: int, end: int) -> LogPost:

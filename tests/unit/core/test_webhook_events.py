@@ -35,11 +35,8 @@ def test_a_delivery_is_tried_ten_times_more_within_a_day(spread: float) -> None:
     assert (1 - SPREAD) * 22 * HOUR_MS <= times[-1] <= TRIED_MS
 
 
-def test_no_attempt_follows_a_day_after_the_event() -> None:
+def test_no_attempt_follows_a_day_after_the_event_or_one_on_request_after_the_last() -> None:
     assert retry_at_ms(EVENT, attempts=1, created_at_ms=0, now_ms=TRIED_MS - 1, spread=0.0) is None
-
-
-def test_an_attempt_that_was_requested_after_the_last_one_has_no_other() -> None:
     assert retry_at_ms(EVENT, attempts=12, created_at_ms=0, now_ms=1, spread=0.0) is None
 
 

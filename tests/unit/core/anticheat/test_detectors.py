@@ -25,11 +25,6 @@ def apply_all(detectors: Detectors, *events: ev.GameEvent) -> list[ev.CheatSuspe
     return [found for event in events for found in detectors.apply(event)]
 
 
-def test_kills_on_a_live_map_count() -> None:
-    (found,) = apply_all(Detectors(), LIVE, *ENOUGH)
-    assert (found.player_id, found.kind, found.weapon) == (ANN, "Aimbot", "ak47")
-
-
 @pytest.mark.parametrize("before", [[], [BACKUP], [LIVE, ENDED]])
 def test_kills_outside_a_live_map_do_not_count(before: list[ev.GameEvent]) -> None:
     detectors = Detectors()
@@ -132,9 +127,6 @@ def test_gameplay_cvars_disable_the_detectors(name: str) -> None:
 def test_other_cvars_do_not_disable_the_detectors() -> None:
     detectors = Detectors.of(replace(duel(), custom_cvars=(CvarSetting("mp_free_armor", "1"),)))
     assert len(apply_all(detectors, LIVE, *ENOUGH)) == 1
-
-
-# --- in a match -------------------------------------------------------------------------------------------------
 
 
 def test_match_stores_detections_with_map_and_round() -> None:

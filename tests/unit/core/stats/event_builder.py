@@ -9,6 +9,7 @@ from matchpod.core import events as ev
 from matchpod.core.events import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.stats.round_record import RoundRecord
 
 ANNA, BEN, CARL = "1001", "1002", "1003"
 XENA, YURI, ZOE = "2001", "2002", "2003"
@@ -80,6 +81,11 @@ class EventBuilder:
         return fold(self.events, is_free_for_all=is_free_for_all)
 
 
+def live() -> EventBuilder:
+    """A live map whose first round has started."""
+    return EventBuilder().live().start(1)
+
+
 def fold(events: list[ev.Event], *, is_free_for_all: bool = False) -> Ledger:
     ledger = Ledger(is_free_for_all)
     for event in events:
@@ -93,6 +99,12 @@ def line_of(ledger: Ledger, player_id: PlayerId) -> PlayerLine:
 
 def round_started(team1: tuple[PlayerId, ...] = TEAM1, team2: tuple[PlayerId, ...] = TEAM2) -> ev.RoundStarted:
     return ev.RoundStarted(0, 1, team1, team2, Side.CT)
+
+
+def started_record(number: int = 1, team1: tuple[PlayerId, ...] = TEAM1) -> RoundRecord:
+    record = RoundRecord(number)
+    record.start(round_started(team1))
+    return record
 
 
 def round_decided(winner: Team | None, at_ms: int = 0) -> ev.RoundDecided:

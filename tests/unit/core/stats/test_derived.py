@@ -24,16 +24,12 @@ def test_impact_follows_the_formula() -> None:
     assert derived.impact(20, 5, 25) == 1.38
 
 
-def test_kd_ratio_without_deaths_is_the_number_of_kills() -> None:
-    assert derived.kd_ratio(4, 0) == 4.0
-
-
 def test_accuracy_is_none_without_counted_shots() -> None:
-    assert derived.accuracy(None, 10) is None
-    assert derived.accuracy(1, None) is None
+    assert derived.accuracy(None, 10) is derived.accuracy(1, None) is None
 
 
-def test_zero_denominators_give_zero() -> None:
+def test_zero_denominators_give_zero_and_kills_without_deaths_are_the_ratio() -> None:
+    assert derived.kd_ratio(4, 0) == 4.0
     zeros = [derived.hs_percent(0, 0), derived.kd_ratio(0, 0), derived.adr(0, 0), derived.kast_percent(0, 0)]
     assert [*zeros, derived.impact(0, 0, 0), derived.accuracy(0, 0), derived.kpm(0, 0)] == [0.0] * 7
 

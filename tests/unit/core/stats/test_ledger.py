@@ -19,14 +19,8 @@ from tests.unit.core.stats.event_builder import (
     EventBuilder,
     game_count,
     line_of,
+    live,
 )
-
-
-def live() -> EventBuilder:
-    return EventBuilder().live().start(1)
-
-
-# --- the flow of a map ---
 
 
 def test_nothing_counts_before_the_map_is_live() -> None:
@@ -68,10 +62,6 @@ def test_restore_drops_later_rounds_and_the_open_one() -> None:
     assert line_of(ledger, ANNA).kills == 1
     assert [record.number for record in ledger.rounds] == [1]
     assert ledger.open_round is None
-
-
-def test_restore_to_zero_drops_everything() -> None:
-    assert live().kill(ANNA, XENA).decide(1).restore(0).ledger().lines() == []
 
 
 def test_suicides_caused_by_a_restore_are_removed_from_the_kept_round() -> None:
@@ -198,67 +188,38 @@ def test_team_deathmatch_is_detected_by_respawns() -> None:
     assert ledger.is_complete
 
 
-# --- missing data ---
+@pytest.mark.parametrize(
+    ("builder", "missing", "torn"),
+    [
+        pytest.param(EventBuilder().live(rounds_played=2).start(3).decide(3), [1, 2], [], id="log begins late"),
+        pytest.param(live().add(ev.LogGap, 100).add(ev.LogGap, 100).decide(1), [], [1], id="gaps"),
+        pytest.param(live().add(ev.ServerRestarted).add(ev.ServerRestarted).decide(1), [], [1], id="restarts"),
+        pytest.param(live().decide(1).game_counts(2).add(ev.LogGap, 1).start(2), [], [2], id="gap between rounds"),
+        pytest.param(live().decide(1).restore(3), [2, 3], [], id="restore to rounds that are not in the log"),
+        pytest.param(live().kill(ANNA, XENA).decide(4), [2, 3], [1, 4], id="skipped numbers of decisions"),
+        pytest.param(live().kill(ANNA, XENA).start(2), [], [1], id="lost decision before a start"),
+        pytest.param(live().game_counts(2), [], [1], id="lost decision before game totals"),
+        pytest.param(live().decide(1).game_counts(4), [2, 3], [], id="game totals of rounds that are not in the log"),
+        pytest.param(live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3), [2], [3], id="lost start of combat"),
+        pytest.param(live().decide(1).game_counts(2).decide(2).end(), [], [2], id="lost start of a decision"),
+        pytest.param(live().decide(1).end(is_complete=False), [], [1], id="lost end of the map"),
+    ],
+)
+def test_rounds_with_lost_lines_are_marked(builder: EventBuilder, missing: list[int], torn: list[int]) -> None:
+    ledger = builder.ledger()
+    assert (ledger.missing_rounds, ledger.torn_rounds, ledger.is_complete) == (missing, torn, False)
 
 
-def test_rounds_played_before_the_log_begins_are_missing() -> None:
-    ledger = EventBuilder().live(rounds_played=2).start(3).decide(3).ledger()
-    assert ledger.missing_rounds == [1, 2]
-    assert not ledger.is_complete
-
-
-@pytest.mark.parametrize("lost", [(ev.LogGap, 100), (ev.ServerRestarted,)])
-def test_lost_lines_mark_the_open_round_as_torn(lost: tuple[object, ...]) -> None:
-    ledger = live().add(*lost).add(*lost).decide(1).ledger()
-    assert ledger.torn_rounds == [1]
-    assert not ledger.is_complete
-
-
-def test_lost_lines_between_rounds_mark_the_next_round_as_torn() -> None:
-    ledger = live().decide(1).game_counts(2).add(ev.LogGap, 1).start(2).decide(2).ledger()
-    assert ledger.torn_rounds == [2]
+def test_what_rounds_with_lost_lines_have_is_counted() -> None:
+    undecided, unstarted = live().kill(ANNA, XENA).start(2), live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3)
+    assert [line_of(builder.ledger(), ANNA).kills for builder in (undecided, unstarted)] == [1, 1]
+    assert [record.number for record in live().decide(1).game_counts(2).decide(2).end().ledger().rounds] == [1, 2]
 
 
 def test_restore_to_before_the_loss_makes_the_map_complete_again() -> None:
     builder = live().decide(1).start(2).add(ev.ServerRestarted).decide(2).start(4)
     assert builder.ledger().missing_rounds == [3]
     assert builder.restore(1).ledger().is_complete
-
-
-def test_restore_to_unknown_rounds_marks_them_as_missing() -> None:
-    assert live().decide(1).restore(3).ledger().missing_rounds == [2, 3]
-
-
-def test_skipped_decision_number_marks_rounds_as_missing() -> None:
-    ledger = live().kill(ANNA, XENA).decide(4).ledger()
-    assert ledger.missing_rounds == [2, 3]
-    assert ledger.torn_rounds == [1, 4]
-
-
-def test_lost_decision_marks_its_round_as_torn() -> None:
-    ledger = live().kill(ANNA, XENA).start(2).ledger()
-    assert ledger.torn_rounds == [1]
-    assert line_of(ledger, ANNA).kills == 1
-
-
-def test_game_totals_after_an_undecided_round_mark_it_as_torn() -> None:
-    assert live().game_counts(2).ledger().torn_rounds == [1]
-
-
-def test_game_totals_of_unknown_rounds_mark_them_as_missing() -> None:
-    assert live().decide(1).game_counts(4).ledger().missing_rounds == [2, 3]
-
-
-def test_combat_opens_a_round_whose_start_was_lost() -> None:
-    ledger = live().decide(1).game_counts(2).kill(ANNA, XENA).decide(3).ledger()
-    assert (ledger.missing_rounds, ledger.torn_rounds) == ([2], [3])
-    assert line_of(ledger, ANNA).kills == 1
-
-
-def test_decision_without_a_round_start_gives_a_torn_round() -> None:
-    ledger = live().decide(1).game_counts(2).decide(2).end().ledger()
-    assert [record.number for record in ledger.rounds] == [1, 2]
-    assert ledger.torn_rounds == [2]
 
 
 def test_repeated_or_stale_decision_changes_nothing() -> None:
@@ -271,10 +232,6 @@ def test_repeated_or_stale_decision_changes_nothing() -> None:
     assert builder.decide(1).ledger() == started
 
 
-def test_incomplete_map_end_makes_the_ledger_incomplete() -> None:
-    assert not live().decide(1).end(is_complete=False).ledger().is_complete
-
-
 def test_round_interrupted_by_the_end_of_the_map_is_kept() -> None:
     ledger = live().kill(ANNA, XENA).end().ledger()
     assert line_of(ledger, ANNA).kills == 1
@@ -283,9 +240,6 @@ def test_round_interrupted_by_the_end_of_the_map_is_kept() -> None:
 
 def test_huge_round_number_does_not_create_a_huge_list() -> None:
     assert len(EventBuilder().live(rounds_played=10**12).ledger().missing_rounds) < 1000
-
-
-# --- reports of the game and its plugins ---
 
 
 def mvps_of(builder: EventBuilder, *players: str) -> list[int | None]:
@@ -357,27 +311,23 @@ def test_repeated_shots_report_of_a_round_replaces_the_earlier_one() -> None:
     assert shots_of(builder.shots(2, ANNA, 5, 1)) == (17, 4)
 
 
-def test_shots_of_a_round_without_a_record_do_not_count() -> None:
-    assert shots_of(live().shots(3, ANNA, 9, 2).decide(1).end()) == (None, None)
-
-
-def test_shots_report_may_arrive_before_the_log_of_its_round() -> None:
-    assert shots_of(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end()) == (7, 1)
+@pytest.mark.parametrize(
+    ("builder", "shots"),
+    [
+        pytest.param(live().shots(3, ANNA, 9, 2).decide(1).end(), (None, None), id="of a round without a record"),
+        pytest.param(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end(), (7, 1), id="early"),
+        pytest.param(live().decide(1).end().shots(1, ANNA, 11, 4), (11, 4), id="after the end of the map"),
+        pytest.param(live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end(), (7, 1), id="empty"),
+    ],
+)
+def test_early_and_late_reports_of_shots(builder: EventBuilder, shots: tuple[int | None, int | None]) -> None:
+    assert shots_of(builder) == shots
 
 
 def test_shots_are_none_if_a_round_was_not_reported() -> None:
     builder = live().shots(1, ANNA, 7, 1).decide(1).game_counts(2).start(2).decide(2)
     assert shots_of(builder) == (7, 1), "the report of the latest round may still be on its way"
     assert shots_of(builder.end()) == (None, None)
-
-
-def test_late_empty_shots_report_does_not_erase_the_counts() -> None:
-    builder = live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end()
-    assert shots_of(builder) == (7, 1)
-
-
-def test_shots_of_the_last_round_count_after_the_end_of_the_map() -> None:
-    assert shots_of(live().decide(1).end().shots(1, ANNA, 11, 4)) == (11, 4)
 
 
 def test_restore_drops_the_shots_of_dropped_rounds() -> None:

@@ -31,8 +31,8 @@ def play_round_1(builder: EventBuilder) -> None:
 def play_round_2(builder: EventBuilder) -> None:
     """Team 2 wins with the bomb, which kills Carl, the last player of team 1."""
     builder.at(100_000).start(2)
-    # Carl kills teammate Ben: a first death, but no first kill.
-    builder.at(101_000).kill(CARL, BEN, "glock")
+    # Carl kills teammate Ben: a first death, but no first kill, no headshot and no kill with a sniper rifle.
+    builder.at(101_000).kill(CARL, BEN, "awp", headshot=True)
     # Zoe's flash: two living enemies (0.5 s counts too), a teammate, and dead Ben, who is logged but does not count.
     builder.at(102_000).add(ev.GrenadeThrown, ZOE, ev.GrenadeKind.FLASH)
     builder.blind(ZOE, CARL, 3.0).blind(ZOE, ANNA, 0.5).blind(ZOE, YURI, 1.0).blind(ZOE, BEN, 3.0)
@@ -54,6 +54,7 @@ def play_round_3(builder: EventBuilder) -> None:
     builder.at(202_000).hit(ANNA, YURI, 448, 0, "awp").at(202_000).kill(ANNA, YURI, "awp", headshot=True)
     builder.at(203_000).hit(ANNA, ZOE, 180, 0, "knife").at(203_000).kill(ANNA, ZOE, "knife_butterfly")
     builder.at(203_000).decide(3, Team.TEAM1)
+    builder.at(202_500).add(ev.BombDefused, ANNA).add(ev.BombDefused, None)
     builder.at(205_000).add(ev.ChickenKilled, CARL, "knife")
     # KAST: Anna K, Carl S; Ben left, and team 2 had no trades. Zoe lost a 1v2.
 
@@ -102,6 +103,7 @@ def test_every_player_has_the_expected_numbers() -> None:
             player_id=ANNA,
             team=Team.TEAM1,
             mvps=1,
+            bomb_defuses=1,
             weapon_kills={"ak47": 1, "awp": 2, "knife_butterfly": 1},
         ),
         PlayerLine(

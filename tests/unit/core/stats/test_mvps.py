@@ -11,7 +11,7 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.mvps import MAX_PLAYERS, MvpCount, MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples
-from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, round_started
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, started_record
 
 PLAYERS = TEAM1 + TEAM2
 GUEST = "3001"
@@ -19,8 +19,7 @@ ALL_0 = dict.fromkeys(PLAYERS, 0)
 
 
 def played(number: int, winner: Team | None = Team.TEAM1) -> RoundRecord:
-    record = RoundRecord(number)
-    record.start(round_started())
+    record = started_record(number)
     record.decide(round_decided(winner))
     return record
 

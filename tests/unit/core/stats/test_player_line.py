@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from cs2_protocol.game import Team
 from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import Fall, RoundRecord, Shots
-from tests.unit.core.stats.event_builder import ANNA, BEN, XENA, round_started
-
-
-def played(number: int) -> RoundRecord:
-    record = RoundRecord(number)
-    record.start(round_started())
-    return record
+from matchpod.core.stats.round_record import Fall, RoundRecord
+from tests.unit.core.stats.event_builder import ANNA, BEN, XENA, round_started, started_record
 
 
 def line_of(lines: list[PlayerLine], player_id: str) -> PlayerLine:
@@ -49,16 +41,16 @@ def test_lines_are_ordered_by_kills_then_damage_then_id() -> None:
 def test_team_comes_from_the_last_line_up() -> None:
     second = RoundRecord(2)
     second.start(round_started((XENA,), (ANNA,)))
-    lines = sum_rounds([played(1), second])
+    lines = sum_rounds([started_record(1), second])
     assert [line_of(lines, who).team for who in (XENA, ANNA, BEN)] == [Team.TEAM1, Team.TEAM2, Team.TEAM1]
 
 
 def test_lines_have_no_team_in_a_match_without_teams() -> None:
-    assert {line.team for line in sum_rounds([played(1)], has_teams=False)} == {None}
+    assert {line.team for line in sum_rounds([started_record(1)], has_teams=False)} == {None}
 
 
 def test_kills_by_weapon_are_summed() -> None:
-    first, second = played(1), played(2)
+    first, second = started_record(1), started_record(2)
     for number, is_enemy in ((1, True), (2, True), (3, False)):
         first.add_fall(Fall(number, f"victim {number}", ANNA, is_enemy, weapon="ak47"))
     first.add_fall(Fall(4, ANNA, weapon="world"))
@@ -67,7 +59,7 @@ def test_kills_by_weapon_are_summed() -> None:
 
 
 def test_mvps_are_those_that_are_known() -> None:
-    lines = sum_rounds([played(1)], mvps={ANNA: MvpCount(1), BEN: MvpCount(0, is_complete=False)})
+    lines = sum_rounds([started_record(1)], mvps={ANNA: MvpCount(1), BEN: MvpCount(0, is_complete=False)})
     assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 0, None]
     assert [line_of(lines, who).are_mvps_complete for who in (ANNA, BEN)] == [True, False]
 
@@ -79,14 +71,8 @@ def test_mvps_over_several_maps_are_complete_if_those_of_each_map_are() -> None:
 
 
 def test_mvps_and_shots_are_none_if_not_counted() -> None:
-    line = sum_rounds([played(1)])[0]
+    line = sum_rounds([started_record(1)])[0]
     assert (line.mvps, line.shots_fired, line.shots_hit) == (None, None, None)
-
-
-def test_shots_are_summed_for_players_with_counts() -> None:
-    lines = sum_rounds([played(1), played(2)], {1: {ANNA: Shots(10, 2)}, 2: {ANNA: Shots(5, 1)}})
-    assert (line_of(lines, ANNA).shots_fired, line_of(lines, ANNA).shots_hit) == (15, 3)
-    assert line_of(lines, BEN).shots_fired is None
 
 
 def test_overall_lines_sum_the_maps_of_each_player() -> None:
@@ -115,8 +101,3 @@ def test_summing_does_not_modify_its_inputs() -> None:
     first = PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
     sum_lines([first, first])
     assert first == PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
-
-
-def test_line_is_encoded_with_field_names() -> None:
-    written = msgspec.to_builtins(PlayerLine(kills=1, player_id=ANNA))
-    assert (written["kills"], written["player_id"]) == (1, ANNA)

@@ -7,22 +7,20 @@ import msgspec
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided
 from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
-from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started
-
-
-def started() -> RoundRecord:
-    record = RoundRecord(1)
-    record.start(round_started())
-    return record
-
-
-def test_team_comes_from_the_line_up() -> None:
-    record = started()
-    assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
+from tests.unit.core.stats.event_builder import (
+    ANNA,
+    BEN,
+    TEAM1,
+    TEAM2,
+    XENA,
+    round_decided,
+    round_started,
+    started_record,
+)
 
 
 def test_player_seen_late_joins_the_line_up_until_the_decision() -> None:
-    record = started()
+    record = started_record()
     record.add_to_lineup(LineupGrown(1, "3001", Team.TEAM1))
     record.add_to_lineup(LineupGrown(2, "3002", Team.TEAM2))
     record.add_to_lineup(LineupGrown(3, ANNA, Team.TEAM2))
@@ -47,22 +45,13 @@ def test_side_of_a_round_is_unknown_if_it_was_uncertain_or_its_winner_is() -> No
     uncertain = RoundRecord(1)
     uncertain.start(msgspec.structs.replace(round_started(), is_certain=False))
     assert uncertain.team1_side is None
-    record = started()
+    record = started_record()
     record.decide(RoundDecided(0, 1, None, Side.CT, RoundEndReason.CTS_WIN, 0, 0))
     assert (record.winner, record.winner_side, record.team1_side) == (None, Side.CT, None)
 
 
-def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
-    record = started()
-    record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
-    record.decide(round_decided(Team.TEAM2))
-    record.add_fall(Fall(2, BEN, XENA, is_enemy=True))
-    assert record.falls_when_decided == 1
-    assert len(record.falls) == 2
-
-
 def test_kills_by_weapon_stay_when_the_falls_are_dropped() -> None:
-    record = started()
+    record = started_record()
     for at_ms, weapon in ((1, "ak47"), (2, "awp"), (3, "ak47")):
         record.add_fall(Fall(at_ms, f"victim {at_ms}", XENA, is_enemy=True, weapon=weapon))
         record.add_weapon_kill(XENA, weapon)
@@ -73,24 +62,8 @@ def test_kills_by_weapon_stay_when_the_falls_are_dropped() -> None:
     assert record.weapon_kills() == {XENA: {"ak47": 3, "awp": 1}}
 
 
-def test_second_death_of_a_player_proves_respawns_and_clears_the_list_of_deaths() -> None:
-    record = started()
-    for at_ms in (1, 2, 3):
-        record.add_fall(Fall(at_ms, ANNA, XENA, is_enemy=True))
-    assert record.has_respawns
-    assert record.falls == []
-    assert record.counts(ANNA).deaths == 3
-
-
-def test_player_who_leaves_is_out_but_has_not_died() -> None:
-    record = started()
-    record.add_fall(Fall(1, ANNA, is_death=False))
-    assert record.is_out(ANNA)
-    assert record.counts(ANNA).deaths == 0
-
-
 def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
-    record = started()
+    record = started_record()
     record.add_fall(Fall(5, XENA))
     record.add_fall(Fall(9, ANNA, XENA, is_enemy=True))
     record.add_fall(Fall(9, BEN))
@@ -101,7 +74,7 @@ def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
 
 
 def test_players_alive_at_the_decision_survive_the_round() -> None:
-    record = started()
+    record = started_record()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
     record.add_fall(Fall(2, BEN, is_death=False))
     assert record.alive(Team.TEAM1) == {"1003"}
@@ -118,7 +91,7 @@ def test_sides_follow_the_side_of_the_winner() -> None:
 
 
 def test_number_of_falls_and_of_players_in_the_damage_is_bounded() -> None:
-    record = started()
+    record = started_record()
     for number in range(3 * MAX_FALLS):
         record.add_fall(Fall(number, f"forged {number}", ANNA, is_enemy=True))
         record.add_damage(f"forged {number}", ANNA, 1)
@@ -128,7 +101,7 @@ def test_number_of_falls_and_of_players_in_the_damage_is_bounded() -> None:
 
 
 def test_details_of_a_closed_round_are_packed_and_read_the_same() -> None:
-    record = started()
+    record = started_record()
     record.add_damage(ANNA, XENA, 70)
     record.count_economy(EconomyCounted(1, 1, {ANNA: 4000}, {ANNA: 700}, {ANNA: 900}, has_money_lines=True))
     before = record.read_details()
@@ -140,7 +113,7 @@ def test_details_of_a_closed_round_are_packed_and_read_the_same() -> None:
 
 
 def test_removed_suicide_takes_its_assist_back() -> None:
-    record = started()
+    record = started_record()
     record.counts(XENA).assists = 1
     record.add_fall(Fall(5, ANNA, weapon="hegrenade", helper=XENA))
     record.remove_suicides(5)
@@ -148,7 +121,7 @@ def test_removed_suicide_takes_its_assist_back() -> None:
 
 
 def test_no_player_helped_if_players_respawn() -> None:
-    record = started()
+    record = started_record()
     record.add_damage(XENA, ANNA, 90)
     assert record.helper_against(ANNA) == XENA
     record.has_respawns = True

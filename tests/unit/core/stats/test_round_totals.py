@@ -12,7 +12,16 @@ from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 from matchpod.core.stats.round_totals import compute_totals
 from simulator_tests.play.counts.round_rules import RULES, check
-from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, XENA, EventBuilder, round_decided, round_started
+from tests.unit.core.stats.event_builder import (
+    ANNA,
+    BEN,
+    CARL,
+    TEAM1,
+    XENA,
+    EventBuilder,
+    round_decided,
+    started_record,
+)
 
 
 def play(script: str, size: int) -> Ledger:
@@ -60,14 +69,8 @@ def totals(record: RoundRecord) -> dict[PlayerId, PlayerRound]:
     return record.players
 
 
-def started(team1: tuple[PlayerId, ...] = TEAM1) -> RoundRecord:
-    record = RoundRecord(1)
-    record.start(round_started(team1))
-    return record
-
-
 def test_players_outside_the_line_ups_make_no_trades_and_have_no_kast() -> None:
-    record = started(team1=(ANNA,))
+    record = started_record(team1=(ANNA,))
     for at_ms, victim, killer in ((1, BEN, XENA), (2, XENA, CARL)):
         record.counts(killer).kills += 1
         record.add_fall(Fall(at_ms, victim, killer, is_enemy=True))
@@ -76,14 +79,14 @@ def test_players_outside_the_line_ups_make_no_trades_and_have_no_kast() -> None:
 
 
 def test_death_of_a_player_outside_the_line_ups_starts_no_clutch() -> None:
-    record = started()
+    record = started_record()
     record.add_fall(Fall(1, "3001"))
     record.decide(round_decided(Team.TEAM1))
     assert sum(totals(record)[who].clutch1v3 for who in TEAM1) == 0
 
 
 def test_computing_totals_twice_gives_the_same_result() -> None:
-    record = started()
+    record = started_record()
     for at_ms, (victim, killer) in enumerate(((BEN, XENA), (CARL, XENA), (XENA, ANNA)), start=1):
         record.add_fall(Fall(at_ms, victim, killer, is_enemy=True))
     record.decide(round_decided(Team.TEAM1))
