@@ -31,7 +31,7 @@ POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
 """Maximum wait for an action, in seconds; a pause may wait for the end of a round."""
 UNSENT_S: Final = 10.0
-"""Seconds after which a note says that the action was not sent, because the service may not be running."""
+"""Seconds after which a note is printed that the action was not sent, because the service may not be running."""
 NOT_SENT: Final = "It was not sent: is the service running? It may also wait for a map load."
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")

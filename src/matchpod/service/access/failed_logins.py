@@ -101,7 +101,7 @@ class FailedLogIns:
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
         times = "" if count == 1 else f", {count} times"
-        with suppress(UnavailableError):  # it is logged already, and the caller must get an answer
+        with suppress(UnavailableError):  # the failure is logged already, and the caller must get an answer
             await self._audit.record(
                 Action.LOG_IN_FAILED,
                 org_id=org_id,

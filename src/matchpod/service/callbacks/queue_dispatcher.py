@@ -1,8 +1,8 @@
 """Deliver the due rows of a queue, each row in its own task. One queue has callbacks, the other webhook deliveries.
 
 Each queue has its own dispatcher with its own places, so slow receivers of one queue do not delay the other queue. An
-attempt is recorded after it was made. If a crash interrupts it, it is repeated with the same id, bytes and attempt
-number. Claiming a row postpones its next attempt, which limits such repeats.
+attempt is recorded after it was made. If a crash interrupts an attempt, the attempt is repeated with the same id, bytes
+and attempt number. Claiming a row postpones its next attempt, which limits such repeats.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Stop claiming rows, and wait for attempts in flight. After the timeout, cancel them, to be repeated later."""
+        """Stop claiming rows, and wait for attempts in flight. Cancel them after the timeout; they are repeated."""
         self._is_draining = True
         self._woken.set()
         with suppress(TimeoutError):

@@ -36,7 +36,7 @@ the next heartbeat must be stored before that."""
 
 
 class Heartbeat:
-    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and it is always confirmed."""
+    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and `is_confirmed` is always true."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Heartbeat:
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
         """Store a heartbeat. Return True if it is the first, or so late that others may have ended leases before it.
 
-        In these cases, `check_leases` is called before the heartbeat counts. If that fails, the next heartbeat calls it
-        again.
+        In these cases, `check_leases` is called before the heartbeat counts. If the check fails, the next heartbeat
+        calls it again.
         """
         sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
         was_checked, self._is_checked = self._is_checked, False

@@ -144,7 +144,7 @@ class _Runner:
             return  # the match may have ended already, or the fold is half changed
         row = self._lease.row
         snapshot = await self._deps.turns.call(self._snapshot)
-        with suppress(DatabaseError, LeaseLostError):  # then the next process has more entries to apply
+        with suppress(DatabaseError, LeaseLostError):  # best effort: without it, the next process applies more entries
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
     async def _resume(self) -> None:
@@ -178,7 +178,7 @@ class _Runner:
             await self._save()
             free_ms = clock.now_ms()
             await self._wait()
-            # Posts that could not be stored during the write have been repeated by now, if the wait was long enough.
+            # Posts that could not be stored during the write have been resent by now, if the wait was long enough.
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
