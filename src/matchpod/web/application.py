@@ -170,9 +170,8 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """The route for polls of a server, which are most requests of callers.
-
-        None if the application has to answer them: it has no such endpoint, or each poll has a line in the access log.
+        """The route for polls of a server, which are most requests of callers. None if the application has to answer
+        polls, because it has no such endpoint or because the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):

@@ -58,8 +58,8 @@ LOG_INS_PER_MINUTE: Final = 10
 REPEAT_MS: Final = HOUR_MS
 """How long further log-ins with a key are counted in the audit entry of the first one, to keep the audit log small."""
 MAX_REMEMBERED: Final = 10_000
-"""Maximum number of keys whose last entry is remembered, in one or two megabytes. The next log-in with another key gets
-its own entry."""
+"""Maximum number of keys whose last audit entry is remembered, which takes one or two megabytes. The next log-in with a
+key that was forgotten gets its own entry."""
 PAGE_SIZE: Final = 100
 """Sessions per page of a list."""
 LOGIN_PATH: Final = "/console/login/"

@@ -21,8 +21,8 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.telemetry.prometheus import Counter
 
 MAX_ADDRESSES: Final = 10_000
-"""Maximum number of addresses whose failures are counted, in about a megabyte. Beyond that, the address whose last
-failure is oldest is dropped."""
+"""Maximum number of addresses whose failures are counted, which takes about a megabyte. Beyond that, the address with
+the oldest last failure is dropped."""
 FORGET_S: Final = 3600.0
 """Seconds without a failure after which the count of an address starts again."""
 REPORTS_PER_MINUTE: Final = 30

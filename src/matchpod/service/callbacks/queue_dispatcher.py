@@ -27,8 +27,8 @@ from matchpod.storage import outbox
 from matchpod.storage.outbox import Queue
 
 MAX_PER_HOST: Final = 1_024
-"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts hang, others still get
-through. If the host never answers, timeouts still allow 100 attempts per second."""
+"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts to a host hang, attempts to
+other hosts still get through. If a host never answers, timeouts still allow 100 attempts to it per second."""
 
 PAGE: Final = 64
 """Maximum number of rows per claim. Starting them takes about 30 ms; the next claim can choose more urgent rows."""

@@ -39,7 +39,7 @@ not fit from the database."""
 
 RECENT: Final = 32
 """Number of applied entries that are remembered, to compare them with the entries stored under the same numbers. A
-failover loses fewer entries without being noticed."""
+failover that goes unnoticed loses fewer entries."""
 
 Answer = Callable[[], None]
 """Answers a log post."""

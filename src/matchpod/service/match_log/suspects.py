@@ -33,7 +33,7 @@ MAX_DEATHS: Final = 3
 three processes in a row are killed by chance during the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is ended. Otherwise it would kill processes forever."""
+"""Number of deaths after which a match is ended. Otherwise the match would kill processes forever."""
 
 MAX_RESUMING: Final = 4
 """Maximum number of matches that are resumed at a time in a shared database. If the process dies, they are suspects."""

@@ -306,7 +306,7 @@ def _in_use(slot: str, server_id: str) -> ServerReport:
     return ServerReport(server=slot, state=CheckState.IN_USE, note=f"{server_id} uses it.")
 
 
-_START_ADVICE: Final = "Start the command of the fleet by hand, as the same user, and look at its output."
+_START_ADVICE: Final = "Start the command of the fleet manually, as the same user, and look at its output."
 _POD_ADVICE: Final = "Look at the log and the events of the pod, and at the secret of the fleet."
 
 

@@ -62,7 +62,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
 
     put_off_s: float = 0.02
     """How long a resumed match postpones its commands to the server, per match that is still to be resumed. Reading the
-    logs comes first, and servers are asked at different times. A match is read in less time than this."""
+    logs comes first, and the servers are then queried at different times. A match is read in less time than this."""
     max_put_off_s: float = 5.0
     """Upper bound of the postponement. Players who joined while no process drove the match must be known before
     deadlines fire again (CATCH_UP_MS)."""

@@ -461,7 +461,7 @@ class _Runner:
                 lines = organization_events.append(row.org_id, events, at_ms=self._deps.clock.now_ms())
                 await self._lease.write([*statements, *lines])
             except BaseException:
-                self._action_rows = {}  # it is unknown whether they were written, so read them again
+                self._action_rows = {}  # it is unknown whether the rows were written, so read them again
                 raise
             self._deps.streams.organizations.wake()
         self._actions_written = count
