@@ -131,10 +131,12 @@ def feed_line(
     people: Mapping[str, str] = MappingProxyType({}),
     *,
     has_id: bool = True,
+    has_rounds: bool = True,
 ) -> bytes:
     """Return an entry as an element of the feed; `names` are those of the teams, `people` those of players by id.
 
-    With `has_id` the line can be found on the page, so that it can change.
+    With `has_id` the line can be found on the page, so that it can change. Without `has_rounds`, as in a deathmatch,
+    it does not say in which round it was.
     """
     item = entry.item
     words = _words(item, names, people)
@@ -150,6 +152,7 @@ def feed_line(
         assists=entry.assists,
         id=entry.id if has_id else "",
         is_chat=entry.is_chat,
+        has_rounds=has_rounds,
     )
 
 
