@@ -106,7 +106,7 @@ def read_sheet(text: str, common: Mapping[str, str]) -> Sheet:
 
 
 def row_keys(once: str, bodies: Sequence[bytes]) -> list[str]:
-    """Return an idempotency key for each body: the same key if the row is submitted again, in any sheet."""
+    """Return an idempotency key for each body: the same key if the same form submits the body again."""
     seen: Counter[str] = Counter()
     keys = []
     for body in bodies:

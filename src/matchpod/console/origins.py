@@ -84,7 +84,7 @@ class OriginRules(msgspec.Struct, frozen=True):
         return host is not None and (host == urlsplit(self.public_url).hostname or is_loopback(host))
 
     def is_own_origin(self, call: Call) -> bool:
-        """True if the request was sent by one of our pages or by the person; always for methods that change nothing."""
+        """True if the request was sent by our pages or directly by the user. Always True for safe methods."""
         if call.scope["method"] in SAFE_METHODS:
             return True
         site = call.header(b"sec-fetch-site")

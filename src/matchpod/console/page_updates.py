@@ -47,7 +47,7 @@ class PageSubject(Protocol):
     """What a page shows."""
 
     async def changes(self) -> bytes:
-        """Read again; return the fragments that changed since the last call, to be swapped in by their ids."""
+        """Read the subject again; return the fragments that have changed since, to be swapped in by their ids."""
 
     def everything(self) -> bytes:
         """Return all current fragments, to be swapped in by their ids."""
@@ -64,12 +64,12 @@ def removed(element_id: str) -> bytes:
 
 
 def inserted(fragment: bytes, *, before: str) -> bytes:
-    """Return a fragment that is inserted before an element; an element with its id is moved there instead."""
+    """Return a fragment that is inserted before an element; an existing element with its id is moved."""
     return b'<div data-swap="before" data-target="%s">%s</div>' % (before.encode(), fragment)
 
 
 def added(fragments: bytes, *, to: str, is_first: bool = False) -> bytes:
-    """Return fragments that are added to an element, at its beginning or its end; those that it has move there."""
+    """Return fragments that are added to an element, at its beginning or its end; those that exist are moved."""
     how = b"first" if is_first else b"last"
     return b'<div data-swap="%s" data-target="%s">%s</div>' % (how, to.encode(), fragments)
 
@@ -151,7 +151,7 @@ class Broadcast:
         return f"{self._boot}.{self._number}"
 
     def number_of(self, position: str) -> int | None:
-        """The number in a position; None if it is from an earlier time, and everything has to be sent."""
+        """The number in a position; None if it is of an earlier broadcast: send all fragments."""
         boot, _, number = position.partition(".")
         is_known = boot == self._boot and number.isascii() and number.isdecimal() and len(number) < 16
         return int(number) if is_known else None
@@ -255,7 +255,7 @@ class Broadcasts:
                 await broadcast.refresh()
 
     def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
-        """Return a viewer that gets what changed after these positions, and learns which subjects are gone."""
+        """Return a viewer that gets the changes after these positions, and the names of subjects that are gone."""
         self.readers.check(owner)
         viewer = Viewer(self, owner, positions, gone)
         self.readers.add(viewer)

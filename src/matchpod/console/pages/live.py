@@ -1,5 +1,4 @@
-"""Show the wall: all open matches and those that ended recently or failed, with a strip of reasons for attention
-above."""
+"""Show the wall: open matches, and those that ended recently or failed, below a strip of what needs attention."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ from matchpod.service.reading.wall import MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAMES: Final = {"table": WallView.TABLE, "wall": WallView.CARDS}
-"""The names of the wall in streams by how it is drawn; grouped by a label, its name follows after a slash. Pages of
-earlier versions have cards and follow `wall`.
+"""The views of the wall, by the name of the wall in streams. If the wall is grouped by a label, a slash and the name of
+the label follow. Pages of earlier versions have cards and follow `wall`.
 """
 
 PATH: Final = "/console"
@@ -71,7 +70,7 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Take matches that failed off the wall: those on `servers`, or all that ended before a time."""
+    """Acknowledge failed matches: the given servers, or all that ended before a time. The wall no longer shows them."""
     given, service = await visit.form(), visit.deps.acknowledgements
     if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # sent by a page of an earlier version
         raise InvalidParamsError("Only matches that failed are acknowledged.")

@@ -55,7 +55,7 @@ async def check(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create the matches of the sheet, if no row is wrong; what was created stays if a limit stops it."""
+    """Create the matches of the sheet if no row is invalid. Created matches remain if a limit is reached."""
     given = await visit.form()
     common, text, once = _common(given), given.get("sheet", ""), given.get("once") or _new_once()
     sheet, rows = await _checked(visit, text, common)
