@@ -185,7 +185,6 @@ async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
         matches=parts.matches,
         actions=parts.actions,
         history=parts.history,
-        records=parts.services.records,
         now_ms=parts.clock.now_ms,
     )
     page, overlay = MatchScreen(services, OWNER, series.row.id), OverlayView(services, OWNER, series.row.id)

@@ -31,7 +31,8 @@ async def read(db: Database, server_id: str) -> list[object]:
     assert outcome is not None
     listed = await outbox.list_callbacks(db, org_id=None, state=None, limit=10)
     stats = [await history.stats_of(db, one.id) for one in await history.maps_of(db, server_id)]
-    return [outcome, callback, listed, await callback_lists.body_of(db, callback.id), stats]
+    body = await callback_lists.body_of(db, callback.id)
+    return [outcome, callback, listed, body, stats, await outbox.results_of(db, [server_id, "srv_unknown"])]
 
 
 async def size_of(db: Database, server_id: str) -> int:

@@ -131,10 +131,12 @@ def feed_line(
     people: Mapping[str, str] = MappingProxyType({}),
     *,
     has_id: bool = True,
+    has_rounds: bool = True,
 ) -> bytes:
     """Return an entry as an element of the feed; `names` has the team names, `people` the player names by id.
 
-    With `has_id`, the element has an id, so that scripts can replace it.
+    With `has_id`, the element has an id, so that scripts can replace it. Without `has_rounds`, as in a deathmatch, the
+    line does not contain the round.
     """
     item = entry.item
     words = _words(item, names, people)
@@ -150,6 +152,7 @@ def feed_line(
         assists=entry.assists,
         id=entry.id if has_id else "",
         is_chat=entry.is_chat,
+        has_rounds=has_rounds,
     )
 
 

@@ -19,7 +19,7 @@ from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.charts.score_race import score_race
 from matchpod.console.feed import read_items
 from matchpod.console.match_board import Board, final_board
-from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, deathmatch_winners, team_names
+from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
 from matchpod.console.match_wording import DEMO_REASONS
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
@@ -104,8 +104,9 @@ async def map_result(
     detail = await history.map(principal, played.id)
     rounds = ROUNDS.read((await history.rounds(principal, played.id)).rounds)
     players = PLAYERS.read(detail.players)
-    winners = await deathmatch_winners(visit.deps.services.records, principal, match)
-    winner = played.winner or winners.winner_team or winners.winner_steam_id
+    winner, of_deathmatch = played.winner, match.deathmatch_winner
+    if of_deathmatch is not None:
+        winner = winner or of_deathmatch.team or of_deathmatch.steam_id
     charts = []
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))

@@ -48,7 +48,6 @@ from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetail, MatchDetails
 from matchpod.service.reading.match_head import ServerView
 from matchpod.service.reading.match_lists import MatchMap
-from matchpod.service.reading.match_records import MatchRecords
 
 PARTS: Final = "match_parts.html"
 ACTION_PARTS: Final = "action_parts.html"
@@ -56,6 +55,7 @@ FEED, CHAT = LISTS = ("feed", "chat")
 """The lists of lines on a page."""
 MAX_LINES: Final = 300
 """Maximum number of lines in each list; older lines are shown with their round."""
+UNKNOWN_SCORE: Final = "–", "–"
 PAGE: Final = 1_000
 TURN: Final = 20
 """Number of lines rendered without a pause, which takes a few milliseconds."""
@@ -72,7 +72,6 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     matches: Matches
     actions: Actions
     history: History
-    records: MatchRecords
     now_ms: Callable[[], int]
 
 
@@ -83,19 +82,8 @@ def match_services(deps: ConsoleDeps) -> MatchServices:
         matches=services.matches,
         actions=services.actions,
         history=services.history,
-        records=services.records,
         now_ms=deps.now_ms,
     )
-
-
-class DeathmatchWinners(msgspec.Struct, frozen=True, rename="camel"):
-    """The winner of a deathmatch, as in its result: a player, or one of two teams."""
-
-    winner_steam_id: str | None = None
-    winner_team: str | None = None
-
-
-_WINNERS: Final = StoredReader[DeathmatchWinners](DeathmatchWinners)
 
 
 class MatchScreen:
@@ -123,8 +111,6 @@ class MatchScreen:
         self._rounds: tuple[StoredRound, ...] = ()
         self._players: dict[str, StoredPlayer] = {}
         self._connect: str | None = None
-        self._winner_id: str | None = None
-        """The player who won a deathmatch."""
         self._actions_view = MatchActionsView(possible=(), restorable=(), items=())
         self._who: dict[str, str] = {}
         """The names of the keys and sessions that requested actions."""
@@ -159,7 +145,9 @@ class MatchScreen:
         shown = [item for item in self._items if item[0] == map_number and item[1].round_number == number]
         entries, _ = feed_entries(shown)
         names, people = team_names(self.match), self._names
-        return [Markup(feed_line(entry, names, people, has_id=False).decode()) for entry in entries[:MAX_LINES]]
+        has_rounds = _has_rounds(self.match)
+        lines = (feed_line(entry, names, people, has_id=False, has_rounds=has_rounds) for entry in entries[:MAX_LINES])
+        return [Markup(line.decode()) for line in lines]
 
     async def changes(self) -> bytes:
         services = self._services
@@ -180,8 +168,6 @@ class MatchScreen:
             self._map_id = map_id
             del self._items[before[2] :]
             raise
-        if match.has_ended and self._winner_id is None:
-            self._winner_id = (await deathmatch_winners(services.records, self._principal, match)).winner_steam_id
         self._match = match
         self._leads += tuple(item.detection for _, item in new if isinstance(item, AntiCheatItem))
         parts = self._render(match)
@@ -241,8 +227,7 @@ class MatchScreen:
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
         """Return all fragments except the feed; fragments whose input has not changed are not rendered again."""
-        settings, progress = match.settings, match.progress
-        is_scored = settings.match_type is not MatchType.DEATHMATCH
+        progress, is_scored = match.progress, _has_rounds(match)
         shown = match if progress is None else replace(match, progress=replace(progress, heard_ms=None))
         heard_ms = None if progress is None or progress.heard_ms is None else progress.heard_ms // 1000 * 1000
         roster = self._roster(match)
@@ -251,9 +236,7 @@ class MatchScreen:
             "ended": self._part("ended", news),
             "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
-            "heading": self._part(
-                "heading", replace(shown, attention=()), team_names(match), shown_scores(match), self._winner
-            ),
+            "heading": self._part("heading", replace(shown, attention=()), team_names(match), shown_scores(match)),
             "leads": self._part("leads", () if match.has_ended else self._leads),  # then the result has them
             "tabs": self._part("tabs", match.server_id, match.maps, self.map_number, match.has_ended, is_scored),
             "heard": self._part("heard", heard_ms),
@@ -340,11 +323,6 @@ class MatchScreen:
         )
 
     @property
-    def _winner(self) -> str:
-        """The displayed name of the player who won a deathmatch; empty if unknown."""
-        return "" if self._winner_id is None else self._names.get(self._winner_id) or self._winner_id
-
-    @property
     def _names(self) -> dict[str, str]:
         """The names of players by id."""
         return {one.steam_id: one.name for one in self._players.values()}
@@ -381,7 +359,7 @@ class MatchScreen:
         return b"".join(changed)
 
     def _line(self, entry: FeedEntry) -> bytes:
-        return feed_line(entry, team_names(self.match), self._names)
+        return feed_line(entry, team_names(self.match), self._names, has_rounds=_has_rounds(self.match))
 
     def _redraw(self, entry: FeedEntry) -> bytes | None:
         """Render a line of the feed again; None if the line is no longer shown."""
@@ -392,13 +370,6 @@ class MatchScreen:
                 lines[at] = entry.id, self._line(entry)
                 return lines[at][1]
         return None
-
-
-async def deathmatch_winners(records: MatchRecords, principal: Principal, match: MatchDetail) -> DeathmatchWinners:
-    """Return the winners of a deathmatch with a result; empty for other modes, where each map has its winner."""
-    if match.settings.match_type is not MatchType.DEATHMATCH or not match.has_result:
-        return DeathmatchWinners()
-    return _WINNERS.read(await records.result(principal, match.server_id))
 
 
 def connect_line(server: ServerView) -> str | None:
@@ -432,11 +403,16 @@ def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
     return tuple(found)
 
 
+def _has_rounds(match: MatchDetail) -> bool:
+    """Return whether a match has rounds and scores: a deathmatch is one long round."""
+    return match.settings.match_type is not MatchType.DEATHMATCH
+
+
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     """Return the score to show: of the current map while a map is played, else of the series or its only map."""
     played = [played_map for played_map in match.maps if played_map.started_at_ms is not None]
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
-        return "–", "–"
+        return UNKNOWN_SCORE
     is_over = match.phase is PublicPhase.ENDED
     if match.progress is not None and match.progress.score is not None and not (is_over and len(match.maps) > 1):
         return match.progress.score
@@ -452,7 +428,7 @@ def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | 
     series = "maps", match.maps_won
     if match.progress is None or match.progress.score is None or match.phase is PublicPhase.ENDED:
         return (series,)
-    return series, (f"map {match.progress.map_number}", match.progress.score)
+    return series, (f"map {match.progress.map_number}", match.progress.shown_score or UNKNOWN_SCORE)
 
 
 def current_map(match: MatchDetail) -> MatchMap | None:

@@ -68,7 +68,7 @@ def match_name(match: MatchHead | CallbackItem) -> str:
 
 
 def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
-    """Return whom a match waits for before play and between maps; `is_followed` is False if only its row is known."""
+    """Return what a match waits for, before play and between maps; `is_followed` is False if only its row is known."""
     is_between = progress.phase is PublicPhase.BETWEEN_MAPS
     if is_between and progress.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
         return PHASES[progress.phase]
@@ -102,7 +102,8 @@ def finished_words(match: MatchItem | MatchDetail, team1: str, team2: str) -> st
     """Return how a match that was not canceled has ended."""
     match match.winner:
         case None:
-            return "finished"
+            player = None if match.deathmatch_winner is None else match.deathmatch_winner.name
+            return "finished" if player is None else f"{player} won"
         case Winner.TIE:
             return "tie"
         case winner:
@@ -137,7 +138,7 @@ DEMO_REASONS: Final[Mapping[MissingReason, str]] = {
     MissingReason.CUT: "the upload ended too early",
     MissingReason.INTERRUPTED: "the service stopped during the upload",
     MissingReason.TOO_SLOW: "the upload took too long",
-    MissingReason.TOO_LARGE: "larger than a demo may be",
+    MissingReason.TOO_LARGE: "larger than the limit for a demo",
     MissingReason.OVER_QUOTA: "no space was left for the organization",
     MissingReason.DISK_FULL: "the storage was full",
     MissingReason.STORAGE_FAILED: "the storage failed",

@@ -203,6 +203,15 @@ async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, 
     return dict(msgspec.convert(found, list[tuple[str, bytes]]))
 
 
+async def results_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the results of matches as JSON, by server id. Matches without a result are left out."""
+    listed, params = rows.parameter_list("id", server_ids)
+    found = await db.read(
+        f"SELECT server_id, result FROM outcomes WHERE result IS NOT NULL AND server_id IN {listed}", params
+    )
+    return {server_id: packed.unpack(result) for server_id, result in msgspec.convert(found, list[tuple[str, bytes]])}
+
+
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
 

@@ -7,11 +7,15 @@ from itertools import product
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
+from markupsafe import escape
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
+from matchpod.core.outcome import Outcome
 from matchpod.ports import Statement
+from matchpod.service.end_match import end_match
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import demos, history, outbox, raw_log, servers
 from tests.contract.console import console_site
@@ -287,6 +291,60 @@ async def test_ruling_is_offered_only_after_the_end_and_within_thirty_days(site:
     assert "more than 30 days ago" in late.text
     assert "Rule on this match" not in await site.page(f"/console/matches/{server_id}")
     assert "Rule on this match" not in await site.page(f"/console/matches/{await new_match(site)}")
+
+
+async def test_section_of_rulings_is_shown_only_with_a_ruling_or_with_the_form(site: ConsoleSite) -> None:
+    server_id = await ended_match(site)
+    address = f"/console/matches/{server_id}"
+    for who, is_shown in ((ADMIN, True), (REFEREE, False), (MEMBER, False)):
+        assert ('id="ruling"' in await site.page(address, who=who)) is is_shown, who
+    await rule(site, server_id, winner="team1")
+    site.service.broadcasts.forget()
+    assert 'id="ruling"' in await site.page(address, who=MEMBER)
+    await site.request("POST", f"{address}/withdraw-ruling", who=ADMIN, form={})
+    site.service.broadcasts.forget()
+    assert 'id="ruling"' not in await site.page(address, who=MEMBER)
+    assert "All rulings" in await site.page(address, who=REFEREE)
+
+
+async def finished_deathmatch(site: ConsoleSite) -> str:
+    """Create a deathmatch that a player with a hostile name has won."""
+    server_id = await site.create_match(gameSettings={"matchType": "deathmatch", "map": "de_dust2"})
+    row = await servers.get(site.resources.db, server_id)
+    assert row is not None
+    result = {"winnerSteamId": "1", "winnerTeam": None, "players": [{"steamId": "1", "name": EVIL}]}
+    outcome = Outcome(at_ms=site.resources.clock.now_ms(), reason=None)
+    stored = msgspec.json.encode(result)
+    await site.resources.db.write(end_match(row, outcome, result=stored, fence=None, callback_id=f"msg_{server_id}"))
+    return server_id
+
+
+async def test_winner_of_a_deathmatch_is_named_on_its_page_the_wall_and_the_list(site: ConsoleSite) -> None:
+    server_id = await finished_deathmatch(site)
+    won = f"<bdi>{escape(EVIL)} won</bdi>"
+    for path in (f"/console/matches/{server_id}", "/console/matches", "/console?view=table", "/console?view=cards"):
+        site.service.broadcasts.forget()
+        assert won in await site.page(path, who=MEMBER), path
+    assert f"{EVIL} won" in await site.page("/console/matches.csv", who=MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scores"),
+    [({}, ["–", "–"]), ({"seriesFormat": "bo3", "maps": ["de_nuke"]}, ["0", "0", "–", "–"])],
+    ids=["one map", "series"],
+)
+async def test_match_that_has_not_begun_has_no_score(
+    site: ConsoleSite, settings: dict[str, Any], scores: list[str]
+) -> None:
+    game = {"matchType": "competitive", "map": "de_mirage", "teams": {"team1": {"name": "a"}, "team2": {"name": "b"}}}
+    server_id = await running_match(site, gameSettings={**game, **settings})
+    page = await site.page(f"/console/matches/{server_id}")
+    heading = page[page.index('id="heading"') : page.index("</section>", page.index('id="heading"'))]
+    assert re.findall(r"<b>(.)</b>", heading) == scores
+    site.service.broadcasts.forget()
+    lines = await site.page("/console?view=table")
+    line = lines[lines.index(f'id="card-{server_id}"') :]
+    assert re.findall(r'<b class="score">(.) : (.)</b>', line)[0] == ("–", "–")
 
 
 async def test_deathmatch_offers_only_that_it_is_void(site: ConsoleSite) -> None:

@@ -101,8 +101,8 @@ ITEMS: list[TimelineItem] = [
 ]
 
 
-def text(item: TimelineItem) -> str:
-    return feed_line(FeedEntry(map_number=1, item=item), (EVIL, "Blues")).decode()
+def text(item: TimelineItem, *, has_rounds: bool = True) -> str:
+    return feed_line(FeedEntry(map_number=1, item=item), (EVIL, "Blues"), has_rounds=has_rounds).decode()
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=type_of)
@@ -113,6 +113,12 @@ def test_line_contains_no_markup_of_players(item: TimelineItem) -> None:
     assert line.count("<bdi") == line.count("</bdi>")
     assert line.startswith("<li ")
     assert line.rstrip().endswith("</li>")
+
+
+def test_line_says_in_which_round_it_was_if_there_are_rounds() -> None:
+    item = DeathItem(**AT, player=WHO, cause="fall")
+    assert "r3</span>" in text(item)
+    assert "r3" not in text(item, has_rounds=False)
 
 
 def test_every_type_of_item_has_a_line_of_its_own() -> None:

@@ -11,11 +11,13 @@ from matchpod.console.match_wording import match_name, standing, tone, waiting_w
 from matchpod.console.rendering import fragment
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup
+from matchpod.service.reading.deathmatch_winners import DeathmatchWinner
 from matchpod.service.reading.match_lists import MatchItem, MatchMap
 from matchpod.service.reading.wall import EndedMatch
 
@@ -33,10 +35,9 @@ MATCH = MatchItem(
     played_s=None,
     maps_won=(0, 0),
 )
+ENDED: dict[str, object] = {"phase": PublicPhase.ENDED, "status": ServerStatus.STOPPED, "ended_at_ms": 1}
 WON: dict[str, object] = {
-    "phase": PublicPhase.ENDED,
-    "status": ServerStatus.STOPPED,
-    "ended_at_ms": 1,
+    **ENDED,
     "maps": (
         MatchMap(
             id="a map",
@@ -74,6 +75,10 @@ def test_every_value_has_words() -> None:
         ),
         ({**WON, "maps_won": (0, 2)}, "b won", ""),
         ({**WON, "maps_won": (1, 1)}, "tie", ""),
+        ({**ENDED, "deathmatch_winner": DeathmatchWinner(steam_id="1", name="Ann")}, "Ann won", ""),
+        ({**ENDED, "deathmatch_winner": DeathmatchWinner(team=Winner.TEAM2)}, "b won", ""),
+        ({**ENDED, "deathmatch_winner": DeathmatchWinner(team=Winner.TIE)}, "tie", ""),
+        ({**ENDED, "deathmatch_winner": DeathmatchWinner()}, "finished", ""),
         (
             {"phase": PublicPhase.ENDED, "status": ServerStatus.FAILED, "reason": CancelReason.NO_CAPACITY},
             "failed: no free server",

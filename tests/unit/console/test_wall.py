@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,6 +140,27 @@ def test_counters_add_up_to_the_matches_and_flagged_ones_are_those_that_need_att
     # No reason is lost, except what is the cause of a whole region.
     for before, after in zip(opened, calm, strict=True):
         assert {reason.kind for reason in before.attention if reason not in after.attention} <= REGIONAL.keys()
+
+
+@pytest.mark.parametrize("view", WallView)
+@pytest.mark.parametrize(
+    ("phase", "map_number", "is_shown"),
+    [
+        (PublicPhase.ALLOCATING, 1, False),
+        (PublicPhase.WAITING_FOR_PLAYERS, 1, False),
+        (PublicPhase.STARTING, 1, False),
+        (PublicPhase.LIVE, 1, True),
+        (PublicPhase.BETWEEN_MAPS, 2, True),
+        (PublicPhase.STARTING, 2, True),
+    ],
+)
+def test_match_has_a_score_once_it_has_begun(
+    view: WallView, phase: PublicPhase, map_number: int, *, is_shown: bool
+) -> None:
+    progress = MatchProgress(phase=phase, map_number=map_number, score=(0, 0))
+    shown = render(wall_match(1, team1="a", team2="b", phase=phase, progress=progress), view).decode()
+    scores = re.findall(r'<dd>(.)</dd>|<b class="score">(.) : (.)</b>', shown)
+    assert {score for found in scores for score in found if score} == {"0" if is_shown else "–"}
 
 
 # --- labels ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +27,9 @@ from matchpod.core.views.progress import (
     sides_of,
 )
 from matchpod.core.views.series_maps import loaded_map
+
+_BEGUN: Final = (PublicPhase.LIVE, PublicPhase.PAUSED, PublicPhase.BETWEEN_MAPS, PublicPhase.ENDED)
+"""The phases after the first map went live."""
 
 
 class PendingAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -84,6 +87,12 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
         """The listed players who should be on the server, but are not."""
         away = (player for player in self.roster if player.state is not PlayerState.CONNECTED)
         return tuple(player for player in away if player.steam_id not in self.excused)
+
+    @property
+    def shown_score(self) -> tuple[int, int] | None:
+        """The score of this map; None in a deathmatch, and until the first map is live."""
+        has_begun = self.map_number > 1 or self.phase in _BEGUN
+        return self.score if has_begun else None
 
     @property
     def team1_side(self) -> Side | None:

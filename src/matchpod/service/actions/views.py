@@ -32,8 +32,8 @@ ActionId = Annotated[str, Meta(description="The id of the action.")]
 StateOfAction = Annotated[
     ActionState,
     Meta(
-        description="`requested`; `sent` to the server; `done` once the server's log or its plugin says so; `failed`, "
-        "with the reason in `detail`."
+        description="`requested`; `sent` to the server; `done` once the server's log or its plugin confirms it; "
+        "`failed`, with the reason in `detail`."
     ),
 ]
 Sentence = Annotated[str | None, Meta(description="Why it failed, or what happens until it is done; otherwise null.")]
@@ -58,7 +58,9 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     by: Annotated[str | None, Meta(description="The `by` of the request, or null.")]
     round: Annotated[int | UnsetType, Meta(description="`restore`: the round that is played next.")] = msgspec.UNSET
     text: Annotated[str | UnsetType, Meta(description="`say`: the text.")] = UNSET
-    steam_id: Annotated[PlayerId | UnsetType, Meta(description="`kick`, `addPlayer`, `removePlayer`: whom.")] = UNSET
+    steam_id: Annotated[
+        PlayerId | UnsetType, Meta(description="`kick`, `addPlayer`, `removePlayer`: the SteamID of the person.")
+    ] = UNSET
     role: Annotated[RosterRole | UnsetType, Meta(description="`addPlayer`: their role.")] = msgspec.field(
         default=UNSET, name="as"
     )
@@ -66,7 +68,9 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     in_: Annotated[PlayerId | UnsetType, Meta(description="`replacePlayer`: who takes the place.")] = msgspec.field(
         default=UNSET, name="in"
     )
-    seconds: Annotated[int | UnsetType, Meta(description="`extendJoin`: how much longer.")] = UNSET
+    seconds: Annotated[
+        int | UnsetType, Meta(description="`extendJoin`: by how many seconds the deadline is extended.")
+    ] = UNSET
     winner: Annotated[Team | UnsetType, Meta(description="`forfeit`: who wins.")] = UNSET
     restores: Annotated[
         str | UnsetType,

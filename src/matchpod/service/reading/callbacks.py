@@ -48,12 +48,18 @@ class CallbackItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     delivered_at: Annotated[str | None, Meta(description="When the attempt that succeeded began; null otherwise.")]
     next_attempt_at: Annotated[
         str | None,
-        Meta(description="When the next attempt is due, in the past if it is under way; null if none is due."),
+        Meta(
+            description="When the next attempt is due, in the past if it is under way; null if no further attempt is "
+            "scheduled."
+        ),
     ]
     last_status: Annotated[
-        int | None, Meta(description="The status that the receiver answered the last attempt with; null if none came.")
+        int | None,
+        Meta(description="The HTTP status of the response to the last attempt; null if there was no response."),
     ]
-    last_error: Annotated[str | None, Meta(description="Why the last attempt got no answer; null if it was answered.")]
+    last_error: Annotated[
+        str | None, Meta(description="Why there was no response to the last attempt; null if there was one.")
+    ]
 
 
 class CallbackAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,8 +68,8 @@ class CallbackAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     number: Annotated[int, Meta(description="The number of the attempt, from 1; its `X-Matchpod-Attempt`.")]
     at: Annotated[str, Meta(description="When it began: ISO 8601 in UTC, with milliseconds.")]
     duration_ms: Annotated[int, Meta(description="How long it took, in milliseconds.")]
-    status: Annotated[int | None, Meta(description="The status of the receiver's answer; null if none came.")]
-    error: Annotated[str | None, Meta(description="Why there was no answer; null if it was answered.")]
+    status: Annotated[int | None, Meta(description="The HTTP status of the response; null if there was no response.")]
+    error: Annotated[str | None, Meta(description="Why there was no response; null if there was one.")]
     request_headers: Annotated[
         dict[str, str] | None,
         Meta(

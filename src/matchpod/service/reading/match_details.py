@@ -29,6 +29,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.deathmatch_winners import DeathmatchWinner, read_winner
 from matchpod.service.reading.endings import ending_of, ruling_of
 from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
 from matchpod.service.reading.match_lists import MatchMap, winner_of
@@ -75,6 +76,8 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
+    deathmatch_winner: DeathmatchWinner | None
+    """Who won a deathmatch that has finished; None in other modes."""
     acknowledged: AcknowledgedBy | None
     """Who acknowledged that the match has no result; None if it was not acknowledged, or need not be."""
 
@@ -92,8 +95,8 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None while in progress, if canceled, and in a deathmatch."""
-        return winner_of(self, self.maps, self.maps_won)
+        """The team that won, or a tie; None while in progress, if canceled, and in a free-for-all."""
+        return winner_of(self, self.maps, self.maps_won, self.deathmatch_winner)
 
     @property
     def is_unacknowledged(self) -> bool:
@@ -139,10 +142,11 @@ class MatchDetails:
         summary = summarize(
             visible_row(row, principal.audience), await ending_of(self._db, row.id, row), progress=progress
         )
+        settings = read_settings(row.settings)
         return MatchDetail(
             **asdict(summary),
             is_fast=region is not None and region.speed != 1.0,
-            settings=read_settings(row.settings),
+            settings=settings,
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             tries=row.tries,
             progress=progress,
@@ -150,6 +154,7 @@ class MatchDetails:
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
+            deathmatch_winner=None if outcome is None else read_winner(outcome.result, settings),
             acknowledged=await acknowledged_by(self._db, row.id) if is_canceled else None,
         )
 

@@ -54,8 +54,8 @@ ConnectedPlayers = Annotated[
 AbsentPlayers = Annotated[
     tuple[PlayerId, ...] | None,
     Meta(
-        description="For `incomplete_roster`: the listed players who were not on the server at the end: those who "
-        "never connected, and those who had left. Otherwise null, and for matches of older versions."
+        description="For `incomplete_roster`: the listed players who were not on the server at the end, because "
+        "they never connected or had left. Otherwise null, and for matches of older versions."
     ),
 ]
 LogComplete = Annotated[

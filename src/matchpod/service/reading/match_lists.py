@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 
 from matchpod.core.match import series as series_rules
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.model import Winner
+from matchpod.core.model import MatchType, Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.ports import Database
+from matchpod.service.reading.deathmatch_winners import DeathmatchWinner, read_winner
 from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.match_head import Ending, MatchHead, summarize
 from matchpod.service.reading.stored_progress import decoded_settings
@@ -21,6 +22,7 @@ from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
+from matchpod.storage.outbox import results_of
 from matchpod.storage.servers import ServerSummary
 
 
@@ -63,10 +65,13 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     maps_won: tuple[int, int]
     """Number of maps that each team has won, or was given in advance."""
 
+    deathmatch_winner: DeathmatchWinner | None = None
+    """Who won a deathmatch that has finished; None in other modes."""
+
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None while in progress, if canceled, and in a deathmatch."""
-        return winner_of(self, self.maps, self.maps_won)
+        """The team that won, or a tie; None while in progress, if canceled, and in a free-for-all."""
+        return winner_of(self, self.maps, self.maps_won, self.deathmatch_winner)
 
     @property
     def missing_count(self) -> int:
@@ -74,10 +79,14 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
         return len(self.absent_players or self.missing_players or ())
 
 
-def winner_of(ending: Ending, maps: Sequence[MatchMap], maps_won: tuple[int, int]) -> Winner | None:
-    """Return who won a match by its maps or by a ruling; None if it has not finished or has no teams."""
+def winner_of(
+    ending: Ending, maps: Sequence[MatchMap], maps_won: tuple[int, int], deathmatch: DeathmatchWinner | None
+) -> Winner | None:
+    """Return the team that won a match, or a tie; None if it has not finished or has no teams."""
     if ending.forfeited_to is not None:
         return Winner(ending.forfeited_to)
+    if deathmatch is not None:
+        return deathmatch.team
     if ending.ended_at_ms is None or ending.reason is not None or not any(played.winner for played in maps):
         return None
     return Winner.of(*maps_won)
@@ -103,13 +112,24 @@ async def read_page(
 async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[MatchItem, ...]:
     """Return the matches on these servers, in their order."""
     endings = await endings_of(db, [(row.id, row) for row in found])
+    winners = await _deathmatch_winners(db, found)
     maps: defaultdict[str, list[MapRow]] = defaultdict(list)
     for played in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
         maps[played.server_id].append(played)
-    return tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
+    return tuple(
+        _item(row, ending, maps[row.id], winners.get(row.id)) for row, ending in zip(found, endings, strict=True)
+    )
 
 
-def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
+async def _deathmatch_winners(db: Database, found: Sequence[ServerSummary]) -> dict[str, DeathmatchWinner | None]:
+    """Return who won the deathmatches that have finished, by server id."""
+    settings = {row.id: decoded_settings(row.settings) for row in found if row.has_ended and row.reason is None}
+    ids = [server_id for server_id, one in settings.items() if one.match_type is MatchType.DEATHMATCH]
+    results = await results_of(db, ids) if ids else {}
+    return {server_id: read_winner(result, settings[server_id]) for server_id, result in results.items()}
+
+
+def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow], winner: DeathmatchWinner | None) -> MatchItem:
     durations = [played.duration_s for played in maps if played.duration_s is not None]
     first = maps[0] if maps else None
     won = series_rules.maps_won([Winner(played.winner) for played in maps if played.winner is not None])
@@ -121,4 +141,5 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         maps=tuple(view_of(MatchMap, played) for played in maps if played.is_needed),
         played_s=sum(durations) if durations else None,
         maps_won=decoded_settings(row.settings).maps_won.plus(*won),
+        deathmatch_winner=winner,
     )
