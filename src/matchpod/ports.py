@@ -307,7 +307,7 @@ class ServerProbe(Protocol):
         """True if a port accepts connections, False if it refuses connections, None if there is no answer."""
 
     async def has_game(self, host: str, port: int) -> bool:
-        """True if a game answers a query over UDP."""
+        """True if a game server answers a query over UDP."""
 
     async def is_public(self, host: str) -> bool:
         """True if the host has a public address; False if not, or if its name cannot be resolved."""
@@ -365,7 +365,10 @@ class SecretTrials(Protocol):
         """Begin a trial and return its id; None if `places` servers are being tried or have rejected the secret."""
 
     async def reject(self, secret: str, trial: str) -> None:
-        """End a trial whose server rejected the secret. The trial counts until a server accepts the secret."""
+        """End a trial whose server rejected the secret.
+
+        The rejection counts toward the limit of `begin` until a server accepts the secret.
+        """
 
     async def accept(self, secret: str, trial: str | None) -> None:
         """Record that a server accepted the secret. Earlier rejections no longer count."""

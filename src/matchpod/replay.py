@@ -26,7 +26,7 @@ MAX_RECORDING_BYTES = 256 << 20
 """Maximum size of a file with recorded posts, which is read into memory as a whole; a match has a few megabytes."""
 
 SURVEY_LINES = 2000
-"""Number of first lines of a file that are parsed in any case. A server log has a known line among them."""
+"""Number of leading lines of a file that are always parsed. In a server log, at least one of them is a known line."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURVEY_MARKERS = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
@@ -169,7 +169,7 @@ def replay(
         readers.append(_read(recordings, settings, progress))
         if _maps_ended(readers[-1]) >= len(found.modes):
             break
-    # Of the series with the most maps, `max` returns the first, which is the shortest.
+    # The formats were tried from the shortest on, so on a tie `max` returns the reader with the shortest format.
     reader = max(readers, key=_maps_ended)
     if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
         raise ReplayError("no map went live in these files, so there is no match to show")

@@ -16,7 +16,7 @@ PAGES = sorted(
         for path in ROOT.glob(folder)
     ]
 )
-REFERENCES = {"configuration", "console", "events", "metrics", "servers", "simulator", "stats"}
+REFERENCES = {"configuration", "events", "metrics", "servers", "simulator", "stats"}
 """Pages that list everything there is, and may be long."""
 MAX_WORDS = 2_000
 MAX_README_LINES = 130

@@ -69,19 +69,19 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
     for text in (
         f"{BYTES_PER_S // 1024} KiB per second after a burst of {BURST_BYTES // 1024**2} MiB, {MAX_AT_ONCE} posts at once",
         f"{MAX_BODY_BYTES // 1024**2} MiB per log post, {MAX_REPORT_BYTES // 1024} KiB per report",
-        f"the post waits up to {budget.MAX_WAIT_S:g} s, then 429",
+        f"the post waits up to {budget.MAX_WAIT_S:g} s, then gets 429",
         f"{MAX_PER_HOST:,} attempts at once to one host of an organization",
         f"{MAX_READERS:,} of all organizations",
         f"a comment every {HEARTBEAT_S:g} s",
         f"accept a revoked key for {CACHE_MS // 1000} more seconds",
         f"streams end within {CACHE_MS // 1000 + CHECK_S:g} seconds",
         f"{MAX_PIPELINED + 1} pipelined requests on a connection",
-        f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
+        f"{MAX_UNREAD_BYTES // 1024**2} MiB of unsent bytes over all connections",
         f"served {METRICS_PER_S} times per second, to all clients together",
         f"the request waits up to {METRICS_WAIT_S:g} s, then 429",
-        f"{OPS_PER_ADDRESS} connections per address, one request at a time; {PROBES_PER_ADDRESS} for probes",
-        f"{OF_KEY} requests that read in progress, {OF_KEY * CHANGES} that change something, {MAX_WAITING:,} of each that "
-        f"wait, in turns with others; {OF_KEY_SHARED} and {OF_KEY_SHARED * CHANGES} in progress with PostgreSQL | | 429; "
+        f"{OPS_PER_ADDRESS} connections per address, one request at a time; {PROBES_PER_ADDRESS} connections for probes",
+        f"{OF_KEY} requests that read and {OF_KEY * CHANGES} that change something in progress ({OF_KEY_SHARED} and "
+        f"{OF_KEY_SHARED * CHANGES} with PostgreSQL), and {MAX_WAITING:,} of each kind waiting, in turns with others | | 429; "
         f"503 after {MAX_WAIT_S:g} s of waiting",
         f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",

@@ -26,8 +26,8 @@ LISTENER: Final = "http://127.0.0.1:9000/"
 """The default address of `matchpod listen`."""
 
 MIN_DIFFERENT_CHARACTERS: Final = 12
-"""Minimum number of different characters in a key. A random key has about 30; a key with fewer than 12 was typed by
-hand, and could be guessed."""
+"""Minimum number of different characters in a key. A random key has about 30; a key with fewer than 12 was typed by a
+person, and could be guessed."""
 
 _MAX_FILE_BYTES: Final = 1_000
 """Maximum number of bytes that are read from the file with the first key; more than a key needs."""

@@ -4,7 +4,7 @@ All matches share the event loop, so code that never returns stops them all, and
 thread pings the loop several times a second. It counts only the time in which it ran itself, so a stopped process, a
 suspended machine or a debugger is no stall. Code that never releases the GIL, such as a regular expression, stops this
 thread too. Then a signal ends the process after the same CPU time. The thread postpones that signal with each ping, so
-no error may end it while the loop runs.
+no error may end the thread while the loop runs.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS
 GAUGE_S: Final = 5.0
 """Seconds between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
 CLOCK_S: Final = 60.0
-"""Seconds between two comparisons of clocks, which drift by seconds per day or are set by hand."""
+"""Seconds between two comparisons of clocks, which drift by seconds per day or are set manually."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
 """Seconds from the start to the first sweep, so that it does not slow down the matches that are being resumed."""

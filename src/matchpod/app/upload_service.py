@@ -1,6 +1,6 @@
 """Run the process that receives demos, which `matchpod serve` starts as its child with a bound socket.
 
-It writes reports for its parent to standard output, as JSON lines: that it is alive, and how uploads ended. It ends at
+The process reports to its parent on standard output, in JSON lines, that it is alive and how uploads ended. It exits at
 the end of standard input, so it never outlives its parent. It ignores signals, which the parent handles.
 """
 

@@ -31,8 +31,8 @@ POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
 """Maximum wait for an action, in seconds; a pause may wait for the end of a round."""
 UNSENT_S: Final = 10.0
-"""Seconds after which a note says that the action was not sent, because the service may not be running."""
-NOT_SENT: Final = "It was not sent: is the service running? It may also wait for a map load."
+"""Seconds after which a note is printed that the action was not sent, because the service may not be running."""
+NOT_SENT: Final = "It was not sent yet. The service may not be running, or the action waits for a map load."
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
 
@@ -91,7 +91,9 @@ def act_on_match(
         raise typer.Exit(1)
     if wait and not view.state.is_final:
         asks = f" {NOT_SENT}" if view.state is ActionState.REQUESTED else ""
-        print_note(f"It is neither done nor failed yet.{asks} See: matchpod match actions {printable(server_id)}")
+        print_note(
+            f"The action is neither done nor failed yet.{asks} See: matchpod match actions {printable(server_id)}"
+        )
         raise typer.Exit(1)
 
 

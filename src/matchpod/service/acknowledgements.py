@@ -21,7 +21,7 @@ from matchpod.storage.acknowledgements import Acknowledgement
 UNDO_MS: Final = 10_000
 """How long an acknowledgement can be undone."""
 LATE_MS: Final = 5_000
-"""How much later than UNDO_MS the request to undo it may arrive."""
+"""How much later than UNDO_MS a request to undo may arrive."""
 
 _log = logging.getLogger(__name__)
 

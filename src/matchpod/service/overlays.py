@@ -1,7 +1,7 @@
 """Create and end the tokens of overlays, which show a match in a stream to viewers without a log-in.
 
-A token is in the URL that a streamer enters in their streaming software. It shows its match and nothing else, and works
-until it is ended, even after the match. Only its hash is stored.
+A token is in the URL that a streamer enters in their streaming software. The token gives access to its match and
+nothing else. It works until it is ended, even after the match. Only its hash is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Overlay(msgspec.Struct, frozen=True):
-    """The match that a token shows."""
+    """The match that a token gives access to."""
 
     server_id: str
     org_id: str
@@ -64,7 +64,7 @@ class Overlays:
 
     @unavailable_on_outage
     async def find(self, token: str) -> Overlay | None:
-        """Return the match that a token shows; None if there is no such token."""
+        """Return the match that a token gives access to; None if there is no such token."""
         found = await overlay_tokens.by_hash(self._db, token_hash(token)) if is_token(token) else None
         return None if found is None else Overlay(server_id=found.server_id, org_id=found.org_id)
 

@@ -221,7 +221,7 @@ def storage_url() -> Rule[str]:
 
 
 def keys() -> Rule[Secret]:
-    """One or more keys of 32 bytes in base64, standard or URL-safe, with commas between them."""
+    """One or more keys of 32 bytes in standard or URL-safe base64, comma-separated."""
 
     def read(value: object) -> Secret:
         given = _text(value, MAX_TEXT).strip()

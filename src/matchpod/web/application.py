@@ -170,9 +170,8 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """The route for polls of a server, which are most requests of callers.
-
-        None if the application has to answer them: it has no such endpoint, or each poll has a line in the access log.
+        """The route for polls of a server, which are most requests of callers. None if the application has to answer
+        polls, because it has no such endpoint or because the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):
@@ -302,10 +301,10 @@ class Application:
             principal = await authorize(
                 services.access, self._limiter, endpoint, call, private_callbacks=services.private_callbacks
             )
-            if endpoint.body is not None:  # it arrives before the turn
+            if endpoint.body is not None:  # read before the turn, so that a slow client holds no turn
                 await call.read_body(services.limits.max_body_bytes)
             await call.take_turn(queue_of(principal.org_id, call.method))
-        elif endpoint.tag is not Tag.CONSOLE:  # the console knows sessions
+        elif endpoint.tag is not Tag.CONSOLE:  # pages of the console find their session first
             await call.take_turn(NO_KEY)
         if call.scope.get("query_string"):
             check_names(endpoint, call)
@@ -392,6 +391,7 @@ async def _send(
         *more_headers,
     ]
     if response.status in (NO_CONTENT, NOT_MODIFIED):
-        del headers[:2]  # without a body there is no type, and the length would mean that of the full response
+        # 204 and 304 have no body: no Content-Type, and the Content-Length of a 304 would be that of the full response
+        del headers[:2]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

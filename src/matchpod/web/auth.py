@@ -26,7 +26,7 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request. The call has the principal even if its rights are missing."""
+    """Return the principal of an authorized request. `call.principal` is set even if rights are missing."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     call.principal = principal
     await note_proxy(private_callbacks, call)

@@ -30,7 +30,8 @@ HEADERS: Final[tuple[Header, ...]] = (
 )
 """X-Accel-Buffering keeps nginx from buffering the response."""
 OPENING: Final = b"retry: 2000\n\n"
-"""Sent at once, so that clients know that the stream is open. Tells them to wait 2 s before they reconnect."""
+"""Sent at once, so that clients know that the stream is open. The field `retry` makes them wait 2 s before they
+reconnect."""
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
 """Seconds without an event until a heartbeat is sent. Proxies close connections that are idle for 30 s, and a failed

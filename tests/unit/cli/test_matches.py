@@ -265,7 +265,7 @@ def test_action_that_no_service_sends_asks_whether_the_service_runs(
     assert found.stderr.splitlines() == [
         f"matchpod: {actions.NOT_SENT}",
         "matchpod: pause requested",
-        f"matchpod: It is neither done nor failed yet. {actions.NOT_SENT} See: matchpod match actions srv_2",
+        f"matchpod: The action is neither done nor failed yet. {actions.NOT_SENT} See: matchpod match actions srv_2",
     ]
 
 

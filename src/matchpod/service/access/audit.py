@@ -29,7 +29,7 @@ from matchpod.storage.audit_log import AuditRow
 
 PAGE_SIZE: Final = 100
 COMMAND_LINE: Final = "command line"
-"""The actor of acts with the command line."""
+"""The actor of acts on the command line."""
 
 
 class Target(Enum):

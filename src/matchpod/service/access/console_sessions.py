@@ -58,8 +58,8 @@ LOG_INS_PER_MINUTE: Final = 10
 REPEAT_MS: Final = HOUR_MS
 """How long further log-ins with a key are counted in the audit entry of the first one, to keep the audit log small."""
 MAX_REMEMBERED: Final = 10_000
-"""Maximum number of keys whose last entry is remembered, in one or two megabytes. The next log-in with another key gets
-its own entry."""
+"""Maximum number of keys whose last audit entry is remembered, which takes one or two megabytes. The next log-in with a
+key that was forgotten gets its own entry."""
 PAGE_SIZE: Final = 100
 """Sessions per page of a list."""
 LOGIN_PATH: Final = "/console/login/"
@@ -297,7 +297,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         statements = [console_sessions.end(user.session_id)]
-        if recorded_session(user.session_id) == user.session_id:  # otherwise its log-in has no entry of its own
+        if recorded_session(user.session_id) == user.session_id:  # its log-in has an audit entry of its own
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
         await self._db.write(statements)
 

@@ -21,8 +21,8 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.telemetry.prometheus import Counter
 
 MAX_ADDRESSES: Final = 10_000
-"""Maximum number of addresses whose failures are counted, in about a megabyte. Beyond that, the address whose last
-failure is oldest is dropped."""
+"""Maximum number of addresses whose failures are counted, which takes about a megabyte. Beyond that, the address with
+the oldest last failure is dropped."""
 FORGET_S: Final = 3600.0
 """Seconds without a failure after which the count of an address starts again."""
 REPORTS_PER_MINUTE: Final = 30
@@ -101,7 +101,7 @@ class FailedLogIns:
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
         times = "" if count == 1 else f", {count} times"
-        with suppress(UnavailableError):  # it is logged already, and the caller must get an answer
+        with suppress(UnavailableError):  # the failure is logged already, and the caller must get an answer
             await self._audit.record(
                 Action.LOG_IN_FAILED,
                 org_id=org_id,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from matchpod.core.errors import RateLimitError
 
 MAX_KEYS = 10_000
-"""Maximum number of buckets, one or two megabytes. Beyond that, the bucket of the least recently used key is dropped,
-and is full at its next use."""
+"""Maximum number of buckets, which take one or two megabytes. Beyond that, the bucket of the least recently used key is
+dropped, and is full at the key's next use."""
 
 _MINUTE_S = 60.0
 _ROUNDING = 1e-6
@@ -75,7 +75,7 @@ class FairPacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, client: str) -> None:
-        """Wait for the turn of a request; raise RateLimitError if it does not come in time."""
+        """Wait for the turn of a request; raise RateLimitError if the wait times out."""
         if not self._queues and self._take():
             return
         if len(self._queues.get(client, ())) >= self._most:
@@ -102,7 +102,7 @@ class FairPacer:
             self._timer = None
         while self._queues:
             client, queue = self._queues.popitem(last=False)
-            while queue and queue[0].done():  # timed out, but its task has not run since
+            while queue and queue[0].done():  # its wait timed out, but its task has not run since to remove it
                 queue.popleft()
             if queue and not self._take():
                 self._queues[client] = queue
@@ -111,7 +111,7 @@ class FairPacer:
             if queue:
                 queue.popleft().set_result(None)
             if queue:
-                self._queues[client] = queue  # to the end: all other clients come first
+                self._queues[client] = queue  # at the end of the order: all other clients have a turn first
         if self._queues:
             wait_s = (1.0 - self._tokens) / self._per_second
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)

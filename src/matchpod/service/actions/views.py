@@ -32,8 +32,8 @@ ActionId = Annotated[str, Meta(description="The id of the action.")]
 StateOfAction = Annotated[
     ActionState,
     Meta(
-        description="`requested`; `sent` to the server; `done` once the server's log or its plugin says so; `failed`, "
-        "with the reason in `detail`."
+        description="`requested`; `sent` to the server; `done` once the server's log or its plugin confirms it; "
+        "`failed`, with the reason in `detail`."
     ),
 ]
 Sentence = Annotated[str | None, Meta(description="Why it failed, or what happens until it is done; otherwise null.")]

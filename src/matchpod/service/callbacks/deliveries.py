@@ -25,7 +25,8 @@ from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
-"""Maximum number of callbacks that one request sends again. To send more, repeat it with the time in the response."""
+"""Maximum number of callbacks that one request sends again. To send more, send another request with the time in the
+response."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6

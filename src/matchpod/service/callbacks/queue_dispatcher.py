@@ -1,8 +1,8 @@
 """Deliver the due rows of a queue, each row in its own task. One queue has callbacks, the other webhook deliveries.
 
 Each queue has its own dispatcher with its own places, so slow receivers of one queue do not delay the other queue. An
-attempt is recorded after it was made. If a crash interrupts it, it is repeated with the same id, bytes and attempt
-number. Claiming a row postpones its next attempt, which limits such repeats.
+attempt is recorded after it was made. If a crash interrupts an attempt, the attempt is repeated with the same id, bytes
+and attempt number. Claiming a row postpones its next attempt, which limits such repeats.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from matchpod.storage import outbox
 from matchpod.storage.outbox import Queue
 
 MAX_PER_HOST: Final = 1_024
-"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts hang, others still get
-through. If the host never answers, timeouts still allow 100 attempts per second."""
+"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts to a host hang, attempts to
+other hosts still get through. If a host never answers, timeouts still allow 100 attempts to it per second."""
 
 PAGE: Final = 64
 """Maximum number of rows per claim. Starting them takes about 30 ms; the next claim can choose more urgent rows."""
@@ -207,7 +207,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Stop claiming rows, and wait for attempts in flight. After the timeout, cancel them, to be repeated later."""
+        """Stop claiming rows, and wait for attempts in flight. Cancel them after the timeout; they are repeated."""
         self._is_draining = True
         self._woken.set()
         with suppress(TimeoutError):

@@ -373,7 +373,7 @@ class Uploads:
         await demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=now_ms, also=event)
 
     async def _insist(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Retry database access for up to `patience_s`, because the plugin does not repeat the upload."""
+        """Retry database access for up to `patience_s`, because the plugin does not retry the upload."""
         until_ms = self._clock.now_ms() + int(self._limits.patience_s * 1000)
         while True:
             try:

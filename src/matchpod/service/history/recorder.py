@@ -169,7 +169,7 @@ class Recorder:
                 # The previous runner stored the same items after our `begin`.
                 self._stored = await map_events.last_seqs(self._db, self._row.id)
                 pages = await self._write_new(build, items, now_ms)
-        except BaseException:  # also CancelledError; items that were committed all the same are not stored twice
+        except BaseException:  # also CancelledError; if the write was committed, the items are known by number
             self._fold.return_timeline(items)
             raise
         for page in pages:

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 async def index_some(db: Database) -> int:
-    """Store the words of the newest matches that lack them, at most PER_TURN; return how many matches that were."""
+    """Store the words of the newest matches that lack them, at most PER_TURN; return their number."""
     found = await match_words.unindexed(db, limit=PER_TURN)
     if not found:
         return 0

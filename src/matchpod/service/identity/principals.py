@@ -107,7 +107,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def audience(self) -> Audience:
-        """What the sender sees of a match."""
+        """Which details of a match the sender sees."""
         match self.role:
             case Role.MEMBER:
                 return Audience.MEMBERS

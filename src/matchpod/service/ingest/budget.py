@@ -1,6 +1,6 @@
 """Limit what one token may send, so that a flood from one game server does not slow down others.
 
-A post over the limit waits; if it waits too long, it is rejected. A game server repeats a post until it is stored, so
+A post over the limit waits; if it waits too long, it is rejected. A game server retries a post until it is stored, so
 nothing is lost.
 """
 

@@ -84,7 +84,7 @@ class Receipt(Enum):
     """What happened to a post or report."""
 
     STORED = auto()
-    """Also an empty log post, which the server would repeat forever after any other answer."""
+    """Also an empty log post, which the server would retry forever after any other answer."""
     EMPTY = auto()
     """A report without a body."""
     UNKNOWN_SENDER = auto()

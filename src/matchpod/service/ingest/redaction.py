@@ -39,7 +39,7 @@ _NAME: Final = rb"(?P<name>\w{1,128}+)"
 """The name of a console variable or field. The longest name of a console variable is half as long as the limit."""
 
 _PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
-"""The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
+"""The log lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
 
 _COMMAND: Final = rb'rcon from "[^"\n]*": command "'
 

@@ -44,7 +44,7 @@ class EntryKind(StrEnum):
     DEADLINE = "deadline"
     """Deadlines that have passed fire at this entry, and at no entry of another kind."""
     RESUMED = "resumed"
-    """Posts before this entry may be missing. Deadlines wait until the server has had time to repeat them."""
+    """Posts before this entry may be missing. Deadlines wait until the server has had time to resend these posts."""
     OBSERVED = "observed"
     """Nothing was received for a while, although a process drove the match. This time counts toward deadlines."""
     ACTION = "action"

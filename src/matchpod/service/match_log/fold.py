@@ -2,8 +2,8 @@
 
 A deadline fires at its own entry, which the runner appends after the deadline has passed. So the log shows which
 entries came before it. Resuming a match is an entry too. Posts before that entry may be missing, so deadlines wait
-until the server has had time to repeat them. Deadlines count observed time: a long gap in the log (an outage, or a
-clock that was set forward) counts as MAX_STEP_MS, and a clock that was set back does not delay deadlines.
+until the server has had time to resend these posts. Deadlines count observed time: a long gap in the log (an outage, or
+a clock that was set forward) counts as MAX_STEP_MS, and a clock that was set back does not delay deadlines.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 CATCH_UP_MS: Final = 10_000
-"""How long deadlines wait after a resume. By then, the server has repeated all posts that were not answered."""
+"""How long deadlines wait after a resume. By then, the server has resent all unanswered posts."""
 
 MAX_WAIT_MS: Final = 120_000
-"""How long a deadline waits at most, even if the service restarts repeatedly. This allows twelve resumes, and is longer
-than a deadline that passed during an outage has to wait (MAX_STEP_MS and CATCH_UP_MS)."""
+"""Maximum time that a deadline waits, even if the service restarts repeatedly. It allows for twelve resumes. It is also
+longer than the wait of a deadline that passed during an outage (MAX_STEP_MS and CATCH_UP_MS)."""
 
 MAX_STEP_MS: Final = 60_000
 """Maximum time between two consecutive entries that counts toward deadlines. Usually there is an entry more often: the
@@ -61,7 +61,7 @@ counts."""
 
 LATE_MS: Final = 2_000
 """A deadline that is noticed this late, or after a database read that took this long, does not fire at once. The
-machine or the database was stalled, and servers are about to repeat their posts."""
+machine or the database was stalled, and servers are about to resend their posts."""
 
 MAX_DEADLINES: Final = 100
 """Maximum number of deadlines that one call of `advance` fires. Far fewer are ever due, and most end the match."""

@@ -39,7 +39,7 @@ not fit from the database."""
 
 RECENT: Final = 32
 """Number of applied entries that are remembered, to compare them with the entries stored under the same numbers. A
-failover loses fewer entries without being noticed."""
+failover that goes unnoticed loses fewer entries."""
 
 Answer = Callable[[], None]
 """Answers a log post."""
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def logged_if_failed(server_id: str) -> Iterator[None]:
-    """Log an error in a view of a match instead of raising it, so that readers see the rest and the match goes on."""
+    """Log an error in a view of a match instead of raising it, so that readers see the rest and the match continues."""
     try:
         yield
     except DatabaseError:
@@ -164,7 +164,7 @@ class LocalMatch:
         return True
 
     def dequeue(self) -> RawEntry | None:
-        """Return the next entry; None if it is not queued. Then the database may still have it: see `is_behind`."""
+        """Return the next entry; None if it is not queued. The database may have it nevertheless (`is_behind`)."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
                 return None  # an earlier entry is still being stored, or was stored by another process
@@ -176,7 +176,7 @@ class LocalMatch:
         return None
 
     def is_applied(self, entry: RawEntry) -> bool:
-        """True if this is the entry that was applied under its number, or if that is no longer known."""
+        """True if this entry was applied under its number, or if the applied entry is no longer known."""
         place = len(self._received_ms) - 1 - (self.seq - entry.seq)
         is_known = 0 <= place < len(self._received_ms)
         return not is_known or self._received_ms[place] == entry.received_ms

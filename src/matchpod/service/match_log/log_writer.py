@@ -3,7 +3,7 @@
 Waiting entries are committed in one transaction, then applied match by match. While few matches are driven, a commit
 begins when the first post arrives. With many matches, commits begin once per tick, or at once if a post may end a round
 or precede the end of a map. A post is answered after it was stored, or later if many matches are driven
-(`held_answers.py`). Servers repeat posts that were not answered, so nothing is lost if this process dies.
+(`held_answers.py`). Servers resend unanswered posts, so nothing is lost if this process dies.
 """
 
 from __future__ import annotations
@@ -154,7 +154,10 @@ class LogWriter:
             self._folded = None
 
     def _may_precede_end(self, server_id: str, entries: Sequence[NewEntry]) -> bool:
-        """True for a kill or a bomb in a round that may end the map: `Game Over` is only sent after the answer."""
+        """True for a kill or a bomb in a round that may end the map.
+
+        The server sends `Game Over` only after the answer, so the answer must not be delayed.
+        """
         live = self._live.get(server_id)
         return (
             live is not None
@@ -271,7 +274,7 @@ class LogWriter:
         if waiting.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
             live = self._live.get(waiting.server_id)
             if live is not None:
-                answer = functools.partial(waiting.done, result[1])  # keeps no entries in memory
+                answer = functools.partial(waiting.done, result[1])  # without a reference to the entries
                 self._held.hold(live, answer, distance_s)
                 return
         try:
@@ -295,7 +298,7 @@ class LogWriter:
                     live = next(iter(self._unread))
                     del self._unread[live]
                     if not live.advance(self._turns):
-                        self._unread[live] = None  # after the others
+                        self._unread[live] = None  # its next turn is after those of the other matches
                         break
         finally:
             self._reading = None

@@ -85,7 +85,7 @@ class RemoteMatches:
                     raise
                 lost.add(exc.entry.seq)
                 continue
-            if not cached.is_broken:  # another caller may have broken it, or the log was rewound: read again
+            if not cached.is_broken:  # if another caller broke it, or the log was rewound, read again
                 return cached
 
     async def _read(self, row: ServerRow, lost: Set[int]) -> _Cached:
@@ -103,7 +103,7 @@ class RemoteMatches:
         def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.
             if entry.seq == cached.seq + 1 and not cached.is_broken:
-                cached.is_broken = True  # until the entry is applied completely
+                cached.is_broken = True  # stays set if applying the entry raises an error
                 self._turns.apply(cached.fold, as_lost(entry) if entry.seq in lost else entry)
                 cached.fold.drain_timeline()  # the items are stored by the process that drives the match
                 cached.seq, cached.received_ms, cached.state = entry.seq, entry.received_ms, None

@@ -1,11 +1,11 @@
 """Find entries that cannot be applied, or that kill the process that applies them, and set them aside.
 
-Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a file says which
-entry it was applying; without that file, a shared database says which matches it was resuming. These matches are
-suspects. The next process tries the entries of a suspect one by one, and resumes no other match meanwhile. It records
-each entry before it tries it. A record counts as a death only if its process is no longer alive, because a database
-error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS processes died is set
-aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
+Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a file names the
+entry that it was applying. Without that file, a shared database lists the matches that it was resuming. These matches
+are suspects. The next process tries the entries of a suspect one by one, and resumes no other match meanwhile. It
+records each entry before it tries it. A record counts as a death only if its process is no longer alive, because a
+database error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS processes died is
+set aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_DEATHS: Final = 3
 three processes in a row are killed by chance during the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is ended. Otherwise it would kill processes forever."""
+"""Number of deaths after which a match is ended. Otherwise the match would kill processes forever."""
 
 MAX_RESUMING: Final = 4
 """Maximum number of matches that are resumed at a time in a shared database. If the process dies, they are suspects."""
@@ -103,7 +103,8 @@ class Suspects:
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
             deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
-            # Without a shared database, the file is enough: it names the entry, a record would only name the match.
+            # Without a shared database, the file is enough, because it names the entry. A record would name only the
+            # match.
             is_recorded = self._db.is_shared or bool(deaths)
             async with (
                 self._resuming_alone() if deaths else self._resuming_beside_others(),
@@ -147,8 +148,8 @@ class Suspects:
     async def _recorded(self, server_id: str) -> AsyncIterator[None]:
         """Delete all records of a match that was resumed in this context.
 
-        After an error, delete only the records of this process. It stops, has lost the match or could not use the
-        database, and none of this is a death.
+        After an error, delete only the records of this process. This process stops, has lost the match or could not use
+        the database; none of these is a death.
         """
         try:
             yield
@@ -169,7 +170,8 @@ class Suspects:
                 return
 
     async def _write(self, statements: Sequence[Statement]) -> None:
-        with suppress(DatabaseError):  # then the next process treats the match as a suspect without need
+        # Best effort: if the records stay, the next process treats the match as a suspect although nothing is wrong.
+        with suppress(DatabaseError):
             await self._db.write(statements)
 
     # --- trials -----------------------------------------------------------------------------------------------------

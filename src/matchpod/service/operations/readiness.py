@@ -147,7 +147,7 @@ class Readiness:
         return []
 
     def _too_old(self, required: int) -> str:
-        """Log once, and return, that a newer process has removed parts of the schema that this process needs."""
+        """Return the reason if a newer process has removed parts of the schema that this process needs; log it once."""
         known = len(MIGRATIONS)
         if not self._is_too_old:
             self._is_too_old = True
@@ -160,7 +160,7 @@ class Readiness:
     async def warnings(self) -> list[str]:
         """Return problems that do not affect readiness.
 
-        The process stays ready, because a load balancer would otherwise keep the log posts of running matches from it.
+        The process stays ready, because a load balancer would otherwise send it no log posts of running matches.
         """
         shortage = await self._disk.shortage()
         sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]

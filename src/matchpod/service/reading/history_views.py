@@ -55,7 +55,7 @@ DemoStateOfMap = Annotated[
     DemoState,
     Meta(
         description="`recording`: its server records it, or has not uploaded it yet. `available`: it can be "
-        "downloaded. `missing`: `reason` says why; a late upload may still come."
+        "downloaded. `missing`: `reason` says why; a late upload may still arrive."
     ),
 ]
 DemoReason = Annotated[MissingReason | None, Meta(description="Why the demo is missing; otherwise null.")]

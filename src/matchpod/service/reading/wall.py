@@ -41,7 +41,7 @@ from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000
 ENDED_MS: Final = 10 * 60 * 1000
-"""How long a match is shown after it has finished or was canceled by hand."""
+"""How long a match is shown after it has finished, or was canceled by the caller or an operator."""
 MAX_ENDED: Final = 100
 """Maximum number of ended matches per group. Older failed matches follow when newer ones are acknowledged."""
 CLAIMED_MS: Final = 12 * HOUR_MS
@@ -52,9 +52,9 @@ PROGRESS_MS: Final = 48 * HOUR_MS
 """Maximum age of the matches in `label_progress`, enough for an event on a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Maximum number of matches of other replicas whose log is read here. Of further matches, only the row is shown."""
+"""Maximum number of matches of other replicas whose log is read here. For further matches, only the row is shown."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
-"""Kinds of attention that a region's alert replaces, and from how many affected matches on it replaces them."""
+"""Kinds of attention that a region's alert replaces, each with the minimum number of affected matches."""
 TURN: Final = 50
 """Number of matches that are summarized in one go, within a few milliseconds."""
 
@@ -219,7 +219,7 @@ class Overview:
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Return, for each value of a label, how many recent matches are over, and how many there are.
 
-        Matches that were canceled by hand do not count.
+        Matches that were canceled by the caller or an operator do not count.
         """
         since_ms = self._clock.now_ms() - PROGRESS_MS
         found = await progress_of(self._db, org_id, name, values, since_ms=since_ms)

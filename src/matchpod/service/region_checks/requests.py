@@ -41,7 +41,7 @@ class CheckProgress(StrEnum):
     RUNNING = "running"
     DONE = "done"
     INTERRUPTED = "interrupted"
-    """No process works on it, because its process was stopped or no service is running."""
+    """No process works on the check, because its process was stopped or no service is running."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):

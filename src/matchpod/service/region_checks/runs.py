@@ -1,7 +1,7 @@
 """Run the requested checks of regions, in a process that drives matches: one per region at a time.
 
-While it checks a server, a check holds the server's slot as a match would. It gives way as soon as a match waits for
-a server.
+While it checks a server, a check holds the server's slot as a match would. The check stops and releases the server as
+soon as a match waits for one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RENEW_S: Final = 4.0
 MAP: Final = "de_dust2"
 """The map of servers that are started for a check. Every installation of the game has it."""
 
-WAITING: Final = "Matches wait for a server of this region, so the check gave way to them."
+WAITING: Final = "Matches wait for a server of this region, and they have priority over the check."
 NEEDS_ALLOCATE: Final = (
     "A check of this region allocates one of its waiting pods and deletes it afterwards. Use --allocate to allow that."
 )
@@ -52,7 +52,7 @@ NONE_FREE: Final = "No server is free."
 
 FAILED: Final = "The check failed because of an error in Matchpod. The log of the service has the details."
 
-LAST_FREE: Final = "It is the last free server. It was not held, because matches of this region do not wait for one."
+LAST_FREE: Final = "This is the last free server, and matches of this region do not wait for one."
 
 _Provider = Callable[[], AbstractAsyncContextManager[GameServer | None]]
 """Provides a server while it is checked; None if no server is free."""
@@ -306,7 +306,7 @@ def _in_use(slot: str, server_id: str) -> ServerReport:
     return ServerReport(server=slot, state=CheckState.IN_USE, note=f"{server_id} uses it.")
 
 
-_START_ADVICE: Final = "Start the command of the fleet by hand, as the same user, and look at its output."
+_START_ADVICE: Final = "Start the command of the fleet manually, as the same user, and look at its output."
 _POD_ADVICE: Final = "Look at the log and the events of the pod, and at the secret of the fleet."
 
 

@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 
 class GiveWayError(Exception):
-    """A match waits for a server, so the check must leave this one."""
+    """The check must stop and leave its server to a match that waits for one."""
 
 
 class HoldLostError(GiveWayError):
@@ -131,7 +131,11 @@ class ServerCheck:
         go_on: Callable[[], Awaitable[None]],
         report: Callable[[ServerReport], Awaitable[None]],
     ) -> None:
-        """`go_on` raises GiveWayError if the check must stop; `report` is called with the findings so far."""
+        """Begin with no findings.
+
+        `go_on` raises GiveWayError if a match needs the server, or if the check no longer holds the server. `report`
+        is called with the findings so far, whenever they change.
+        """
         self._deps = deps
         self._check_id = check_id
         self._name = name
@@ -143,7 +147,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server; GiveWayError if a match waits for a server."""
+        """Check the server; GiveWayError if the check had to stop because a match waits for a server."""
         build: int | None = None
         try:
             async with self._console() as console:
@@ -275,7 +279,7 @@ class ServerCheck:
             await self._clean(console, listening)
 
     async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
-        """Wait for a log post. If a hibernating server sends none, wake it and wait again."""
+        """Wait for a log post. If a hibernating server sends no post, wake it and wait again."""
         deps, asleep, token = self._deps, listening.asleep, listening.token
         begun_ms = deps.clock.now_ms()
         await console.run(ECHO)  # which the server logs

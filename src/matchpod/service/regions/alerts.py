@@ -153,7 +153,8 @@ class RegionAlerts:
 def last_failures(matches: Sequence[StartedMatch]) -> list[StartedMatch]:
     """Return the matches that ended without a running server since the last match that got one, newest first.
 
-    Matches that still wait, and matches that were canceled by hand before their server was running, are skipped.
+    Matches that still wait are skipped, and so are matches that were canceled by the caller or an operator before their
+    server was running.
     """
     failed = []
     for match in sorted(matches, key=lambda match: -match.created_at_ms):

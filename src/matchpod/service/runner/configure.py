@@ -43,7 +43,7 @@ _ASK_LOAD: Final = (console_commands.STATUS_JSON, console_commands.STATUS)
 
 MAX_SHOWN_CHARS: Final = 100
 """Maximum number of characters of a console variable's value in an error. Our values are shorter, but a server may
-answer anything."""
+return anything."""
 
 
 class ConfigurationError(Exception):
@@ -147,7 +147,8 @@ async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool
     """End a match that an earlier attempt loaded into the plugin; False if nothing can have been played."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
-        # If an earlier attempt stopped just before that, players may have come and played without the plugin.
+        # An earlier attempt may have stopped after it wrote CONFIGURED and before it loaded the match into the plugin.
+        # Players may have joined and played without the plugin since.
         return await _has_entry(lease, deps, EntryKind.CONFIGURED)
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
         await line.run(console_commands.end_match_command())
@@ -351,7 +352,7 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
     """True if the match is already over. It may have been played after an earlier attempt loaded it into the plugin and
     was then interrupted.
 
-    This may take minutes, because it waits while entries of another match are tried.
+    This call may take minutes, because it waits while entries of another match are tried.
     """
     row = lease.row
     if not await _may_have_begun(lease, deps):

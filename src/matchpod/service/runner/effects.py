@@ -44,7 +44,8 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 MAX_QUEUED: Final = 256
-"""Maximum number of queued commands. It is enough to kick all listed players and many strangers, and to load a map."""
+"""Maximum number of queued commands. This is enough to kick all listed players and many unlisted players, and to load a
+map."""
 
 TRIES: Final = 5
 """Maximum number of attempts to execute a command."""
@@ -282,7 +283,8 @@ class EffectExecutor:
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # they left, and their user id may belong to another player by now
-        # Strangers who joined without a log line are in none of the lists. The console says whether they are connected.
+        # Unlisted players whose log line was lost are in none of these groups. The console reports whether they are
+        # connected.
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
             return

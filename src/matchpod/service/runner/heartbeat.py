@@ -20,11 +20,11 @@ from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 
 CONFIRMED_MS: Final = DEAD_MS - 500
-"""How long this process may act after it sent a heartbeat that was stored. The margin to DEAD_MS is for clocks of
-different speed."""
+"""How long this process may act after it sent a heartbeat that was stored. The margin to DEAD_MS allows for clocks that
+run at different speeds."""
 STEADY_MS: Final = DEAD_MS + 1_000
-"""How long the heartbeat of this process must have been in time before it ends leases of others. After a database
-outage, all heartbeats are late, and each process must be able to write its next heartbeat."""
+"""How long the heartbeats of this process must have been on time before it ends leases of other processes. After a
+database outage, all heartbeats are late, and each process must be able to write its next heartbeat."""
 FRESH_MS: Final = 2_000
 """Maximum age of this process's own heartbeat when it checks the heartbeats of others. If the database is unavailable,
 no heartbeats are stored."""
@@ -36,7 +36,7 @@ the next heartbeat must be stored before that."""
 
 
 class Heartbeat:
-    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and it is always confirmed."""
+    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and `is_confirmed` is always true."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Heartbeat:
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
         """Store a heartbeat. Return True if it is the first, or so late that others may have ended leases before it.
 
-        In these cases, `check_leases` is called before the heartbeat counts. If that fails, the next heartbeat calls it
-        again.
+        In these cases, `check_leases` is called before the heartbeat counts. If the check fails, the next heartbeat
+        calls it again.
         """
         sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
         was_checked, self._is_checked = self._is_checked, False

@@ -33,8 +33,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     free_slots_s: float = 5.0
     """Seconds between checks for free slots, which wake pending matches. Releasing a slot wakes a match at once."""
     stop_s: float = 30.0
-    """How long the new task of a match waits for the old task to stop. Then it goes on anyway, because the old task has
-    lost its lease and can no longer write or use the console."""
+    """How long the new task of a match waits for the old task to stop. Then the new task continues anyway, because the
+    old task has lost its lease and can no longer write or use the console."""
     crash_ms: int = 2_000
     """Pause before the step of a match is retried after an unexpected error or a database outage."""
 
@@ -62,7 +62,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
 
     put_off_s: float = 0.02
     """How long a resumed match postpones its commands to the server, per match that is still to be resumed. Reading the
-    logs comes first, and servers are asked at different times. A match is read in less time than this."""
+    logs comes first, and the servers are then queried at different times. A match is read in less time than this."""
     max_put_off_s: float = 5.0
     """Upper bound of the postponement. Players who joined while no process drove the match must be known before
     deadlines fire again (CATCH_UP_MS)."""

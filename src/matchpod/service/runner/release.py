@@ -156,7 +156,7 @@ async def free_slot(
 ) -> None:
     """Free the slot of a match, set columns of its row, and wake the next waiting match.
 
-    `is_faulty` says that the server had a console fault. If it would be reused, it first gets no matches for a while.
+    If the server `is_faulty`, because it had a console fault, and would be reused, it gets no matches for a while.
     """
     row, now_ms = lease.row, deps.clock.now_ms()
     rest = []

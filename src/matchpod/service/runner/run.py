@@ -144,7 +144,7 @@ class _Runner:
             return  # the match may have ended already, or the fold is half changed
         row = self._lease.row
         snapshot = await self._deps.turns.call(self._snapshot)
-        with suppress(DatabaseError, LeaseLostError):  # then the next process has more entries to apply
+        with suppress(DatabaseError, LeaseLostError):  # best effort: without it, the next process applies more entries
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
     async def _resume(self) -> None:
@@ -178,7 +178,7 @@ class _Runner:
             await self._save()
             free_ms = clock.now_ms()
             await self._wait()
-            # Posts that could not be stored during the write have been repeated by now, if the wait was long enough.
+            # Posts that could not be stored during the write have been resent by now, if the wait was long enough.
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
@@ -461,7 +461,7 @@ class _Runner:
                 lines = organization_events.append(row.org_id, events, at_ms=self._deps.clock.now_ms())
                 await self._lease.write([*statements, *lines])
             except BaseException:
-                self._action_rows = {}  # it is unknown whether they were written, so read them again
+                self._action_rows = {}  # it is unknown whether the rows were written, so read them again
                 raise
             self._deps.streams.organizations.wake()
         self._actions_written = count

@@ -206,7 +206,7 @@ async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str 
 
 
 async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
-    """False while the machine is at fault, unless this match may try again: the next match, or one with a slot."""
+    """False while the machine is at fault, unless this match may try again because it is next or already has a slot."""
     if not deps.machine_faults.is_known(region.code):
         return True
     if lease.row.slot is None and not await _is_next(lease, deps, 1):

@@ -51,7 +51,7 @@ UNUSED_MS: Final = 10_000
 """Time after which a lease without a task is released. A new lease may not have its task yet."""
 
 CRASHES: Final = 10
-"""Number of consecutive failures after which a match fails, so that no match goes on forever."""
+"""Number of consecutive failures after which a match fails, so that no match is retried forever."""
 
 MAX_INTERRUPTED: Final = 10_000
 """Maximum number of interrupted matches that are remembered. A process drives fewer matches."""
@@ -137,12 +137,12 @@ class Supervisor:
             await self._stop()
 
     async def drain(self) -> None:
-        """Release all leases. The games go on, and other processes can acquire the matches.
+        """Release all leases. The games continue, and other processes can acquire the matches.
 
         Each match is saved first, so this may take many seconds. Heartbeats are sent meanwhile.
         """
         self._is_draining = True
-        with suppress(DatabaseError, TimeoutError):  # then other processes acquire the matches a little later
+        with suppress(DatabaseError, TimeoutError):  # best effort: otherwise other processes acquire the matches later
             async with asyncio.timeout(RETRY_S):
                 await self._heartbeat.announce_stop()
         try:
@@ -459,7 +459,7 @@ class Supervisor:
 
     async def _confirm_handover(self, lease: Lease) -> None:
         """Make the match due now. Its due time was later, to give this process time to stop."""
-        with suppress(DatabaseError):  # then the match is due at that later time
+        with suppress(DatabaseError):  # best effort: otherwise the match is due at that later time
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 
     # --- free slots -------------------------------------------------------------------------------------------------
@@ -477,7 +477,7 @@ class Supervisor:
     async def _wake_waiting(self) -> None:
         """Wake pending matches if servers have become free.
 
-        A fleet may have grown, the rest of a faulty server may be over, or a process may have died.
+        A fleet may have grown, the rest period of a faulty server may have ended, or a process may have died.
         """
         self._fleet_changed.clear()
         await resting_slots.end_rests(self._deps.db, self._deps.clock.now_ms())

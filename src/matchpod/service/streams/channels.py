@@ -1,7 +1,7 @@
 """Share the newest items of a map or an organization among its readers: each item is encoded once per kind of stream.
 
 A channel exists while it has readers. Items are published by the writer and polled from the database, so they may
-arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
+arrive twice, late, or with gaps. Known items are dropped, and a gap clears the ring. A reader that needs items that are
 not in the ring reads the database. The database has all items, unless it failed over to a standby without the last
 ones. The numbers of lost items are used again, so the channel and its readers rewind to the last item that is stored.
 """
@@ -144,7 +144,8 @@ class Channel:
                 if last < newest:
                     self._rewind(last)
                 self._fill(page)
-                for _, run in groupby(enumerate(page), lambda pair: pair[1][0] - pair[0]):  # runs without gaps
+                # Each run has consecutive numbers.
+                for _, run in groupby(enumerate(page), lambda pair: pair[1][0] - pair[0]):
                     items = [item for _, item in run]
                     self.append(items[0][0], [line for _, line in items])
                 if len(page) < PAGE:
@@ -173,7 +174,7 @@ class Channel:
         """Put the stored items before those in the ring."""
         first = self.newest + 1 - len(self._ring)
         before = [StreamItem(seq, line) for seq, line in stored if seq < first]
-        if before and before[0].seq + len(before) == first:  # without gaps
+        if before and before[0].seq + len(before) == first:  # the numbers have no gaps
             self._ring[:0] = before
 
     def complete(self) -> None:

@@ -87,7 +87,7 @@ def _words(event: MatchEventBase) -> str:
         case events.MatchPausedEvent():
             return "paused"
         case events.MatchResumedEvent():
-            return "play goes on"
+            return "play continues"
         case events.MatchEndedEvent(reason=None):
             return "the match has ended with a result" + (", by forfeit" if event.forfeit is True else "")
         case events.MatchEndedEvent():

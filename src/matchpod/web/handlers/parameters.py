@@ -112,7 +112,7 @@ IDEMPOTENCY_KEY: Final = _header(
     KEY_HEADER,
     "For 24 hours, a repeated key with the same body returns the same response without executing the request again; the"
     " response then has the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may"
-    " have been executed: repeat it with the same key. Two different keys in one request are rejected.",
+    " have been executed: retry it with the same key. Two different keys in one request are rejected.",
     _text(MAX_IDEMPOTENCY_KEY, "^[!-~]+$"),
 )
 RULING_KEY: Final = replace(

@@ -20,8 +20,8 @@ pipeline requests."""
 RESERVED_PART: Final = 8
 """The fraction of connections, 1 in 8, that is reserved for requests with priority, which are short."""
 ADDRESS_EXCESS: Final = 2
-"""Factor of an address's limit up to which its connections stay open, because only a request shows whether it has
-priority, and an error response explains more than a closed connection. Further connections are closed at once."""
+"""Factor of an address's limit up to which its connections stay open. Whether a request has priority is known only once
+it arrives, and an error response explains more than a closed connection. Further connections are closed at once."""
 
 PROBE_BYTES: Final = 32
 """Number of leading request bytes that are needed to recognize a probe."""

@@ -233,7 +233,10 @@ class ApiConnection(asyncio.Protocol):
         return version == "1.1" and self._parser.should_keep_alive() and self._may_be_direct(b"GET")
 
     def _closes_as_asked(self, version: str) -> bool:
-        """False for an HTTP/1.0 connection to keep open, because only the application sends the header for that."""
+        """False if an HTTP/1.0 client wants to keep the connection open.
+
+        Only the application sends the header that such a client needs.
+        """
         return version == "1.1" or not self._parser.should_keep_alive()
 
     def _await_body(self, body: bytes) -> None:

@@ -37,8 +37,8 @@ LOOPBACK: Final = "loopback"
 RETRY_AFTER_S: Final = 5
 """Retry-After of rejected clients, in seconds. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
-"""Maximum number of bytes that wait for clients that do not read, of all connections together. Usual responses have a
-few kilobytes, and large ones are sent in parts, so hundreds of slow clients can be served at a time."""
+"""Maximum number of unsent bytes buffered for slow clients, over all connections. A typical response has a few
+kilobytes, and large ones are sent in parts, so hundreds of slow clients can be served at a time."""
 WARNING_S: Final = 60.0
 """Seconds between two warnings of the same kind, so that clients cannot flood the log."""
 
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeouts of connections, in seconds, and the limit for unread bytes."""
+    """The timeouts of connections, in seconds, and the limit for unsent bytes."""
 
     head_s: float = 30.0
     """Timeout for a request head, from its first byte or the start of the connection. It is also the idle timeout of
@@ -129,7 +129,7 @@ class Connections:
         self._idle: dict[Connection, None] = {}
         """Idle connections, longest idle first."""
         self._unread: dict[Connection, int] = {}
-        """Connections whose clients do not read, with the number of waiting bytes; longest without progress first."""
+        """Connections whose clients do not read, with the number of unsent bytes; longest without progress first."""
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
@@ -195,7 +195,10 @@ class Connections:
             self.release(connection.seat)
 
     def add_unread(self, connection: Connection, size: int) -> None:
-        """Note how many bytes wait for a client; abort the longest waiting connections if all exceed the limit."""
+        """Note how many unsent bytes are buffered for a client.
+
+        If the total exceeds the limit, abort the connections that have waited longest.
+        """
         self.remove_unread(connection)
         self._unread[connection] = size
         self._unread_bytes += size
@@ -206,7 +209,7 @@ class Connections:
             longest.abort()
 
     def remove_unread(self, connection: Connection) -> None:
-        """Note that a client has read most of the waiting bytes."""
+        """Note that a client has read most of the buffered bytes."""
         self._unread_bytes -= self._unread.pop(connection, 0)
 
     async def close(self, within_s: float) -> None:

@@ -3,8 +3,8 @@
 Each proxy appends the address of its client, so the headers are read from right to left. An entry counts only if a
 trusted proxy added it, because clients can send any entries further to the left. A proxy usually adds either
 `X-Forwarded-For` or `Forwarded`, and forwards the other header as the client sent it. If a request has both and they
-differ, neither is trusted, and the request counts toward the limit of the proxy. So it cannot escape the limits, and
-cannot count toward an address that its sender has chosen.
+differ, neither is trusted, and the request counts toward the limit of the proxy. So the request cannot escape the
+limits, and cannot count toward an address that its sender has chosen.
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.NotFoundError: "Check the path and the ids in it.",
     errors.MethodNotAllowedError: "Use one of the methods in `Allow`.",
     errors.ServerNotRunningError: "Nothing is left to cancel. Get the match to see how it ended.",
-    errors.ActionNotPossibleError: "`GET …/actions` says what is possible. If there is a `retryAfter`, repeat the "
-    "request then.",
-    errors.MatchNotEndedError: "Repeat the request after the match has ended, which its callback and `endedAt` of the "
-    "server show.",
+    errors.ActionNotPossibleError: "`GET …/actions` lists what is possible. If there is a `retryAfter`, retry after "
+    "that many seconds.",
+    errors.MatchNotEndedError: "Retry when the match has ended: its callback reports the end, and its server then "
+    "has an `endedAt`.",
     errors.RulingTooLateError: "Rulings on this match can no longer be changed.",
-    errors.IdempotencyConflictError: "Use a new key for a new request. To repeat a request, send the same body.",
+    errors.IdempotencyConflictError: "Use a new key for a new request. To retry a request, send the same body.",
     errors.CallbackWaitingError: "Wait until the `state` of the callback is no longer `waiting`. Then it can be sent "
     "again.",
     GoneError: "Only game servers and their plugins get this. They stop sending for this match.",
@@ -39,14 +39,13 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     "`MATCHPOD_MAX_BODY_BYTES`.",
     UnsupportedMediaTypeError: "Send the body as it is, without `Content-Encoding`.",
     RangeNotSatisfiableError: "Ask for a part that begins before the end of the file, or for all of it.",
-    errors.RateLimitError: "Wait for the seconds in `Retry-After`, then repeat the request. The message says which "
-    "limit it is.",
+    errors.RateLimitError: "Retry after the number of seconds in `Retry-After`. The message names the limit.",
     HeadersTooLargeError: "Send fewer headers. A proxy may have added some.",
-    MatchpodError: "Give the request id to the operator. The request may have had an effect: repeat a creation only "
+    MatchpodError: "Give the request id to the operator. The request may have had an effect: retry a creation only "
     "with the same `Idempotency-Key`.",
     NotImplementedByServerError: "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.",
-    errors.UnavailableError: "Repeat the request after the seconds in `Retry-After`, a creation with the same "
-    "`Idempotency-Key`: it may have created its match.",
+    errors.UnavailableError: "Retry after the number of seconds in `Retry-After`. Retry a creation with the same "
+    "`Idempotency-Key`, because the request may have created its match.",
 }
 """Advice for callers about each error, in the order of their statuses."""
 

@@ -24,7 +24,7 @@ MIN_SHARED_LINES: Final = 10
 _AT: Final = "#/components/examples/"
 
 Values = Mapping[str, Any]
-"""JSON values by the label of the example."""
+"""JSON values by example label."""
 
 
 class OperationExamples(msgspec.Struct, frozen=True):

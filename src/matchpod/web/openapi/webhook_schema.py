@@ -21,7 +21,7 @@ _EVENTS: Final[Mapping[WebhookEvent, tuple[str, Schema]]] = {
         schema_ref("MapDetail"),
     ),
     WebhookEvent.MATCH_PAUSED: ("Play stops at the next freeze time", schema_ref("PausedItem")),
-    WebhookEvent.MATCH_RESUMED: ("Play goes on after a pause", schema_ref("UnpausedItem")),
+    WebhookEvent.MATCH_RESUMED: ("Play continues after a pause", schema_ref("UnpausedItem")),
     WebhookEvent.MATCH_ENDED: ("A match has a result", schema_ref("MatchView")),
     WebhookEvent.MATCH_CANCELED: ("A match ended without a result", schema_ref("MatchView")),
     WebhookEvent.MATCH_RULED: (
