@@ -34,7 +34,7 @@ class Command:
 
     run: Callable[[ServerParts, ConsoleStatement], str]
     configures: bool = True
-    """True for commands that set up the server. Each of them postpones the arrival of players."""
+    """True for commands that set up the server. Each such command delays the connections of players."""
 
 
 def lines(*texts: str) -> str:

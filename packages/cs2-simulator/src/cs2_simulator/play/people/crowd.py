@@ -156,7 +156,7 @@ class Crowd:
         return self.find(player.person.account)
 
     def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
-        """Add a guest, or update a known one. A guest who had left for good is expected again."""
+        """Add a guest, or update a known guest. A guest who had left for good is expected again."""
         guest = self.others.pop(person.account, None) or self.guests.get(person.account)
         if guest is None:
             rank = self.arena.rng("visitors", "rank", person.account).random()
@@ -166,7 +166,7 @@ class Crowd:
         return self._expect(guest, team, is_listed=is_listed)
 
     def invite_other(self, person: Participant, role: Role, *, is_listed: bool, team: int = 0) -> Guest:
-        """Add someone who is not a player, or update a known one; `team` is that of a coach."""
+        """Add a guest who does not play, or update a known guest; `team` is set for coaches."""
         guest = self.guests.pop(person.account, None) or self.others.get(person.account)
         guest = self.others[person.account] = guest or Guest(person, team, LAST_RANK)
         guest.role = role
