@@ -181,7 +181,7 @@ class OtlpExporter:
         return True
 
     def _post(self, body: bytes) -> tuple[bool, str | None]:
-        """Send a request. Return whether it is done (need not be repeated), and the problem, if any."""
+        """Send a request. Return whether the request is done (need not be retried), and the problem, if any."""
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:

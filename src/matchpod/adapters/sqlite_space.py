@@ -1,4 +1,4 @@
-"""Return the free pages of an SQLite file to the file system: a few at a time while a service uses it, or all at once.
+"""Release the free pages of an SQLite file to the file system: a few at a time while a service uses it, or all at once.
 
 Deleted rows leave free pages, which SQLite uses again before the file grows. A file that was created with incremental
 vacuum (see `sqlite.py`) can also be shrunk in small steps. An older file needs a full VACUUM once.
@@ -22,7 +22,7 @@ from matchpod.adapters.sqlite import PAGE_BYTES
 from matchpod.ports import DatabaseUnavailableError
 
 STEP_PAGES: Final = 64
-"""Number of pages returned per transaction, which blocks other writers for a few milliseconds."""
+"""Number of free pages released to the file system per transaction, which blocks writers for a few milliseconds."""
 PAUSE_S: Final = 0.05
 KEPT_SHARE: Final = 0.1
 """Share of the file that stays free for new rows. With a retention of a month, a day's rows need about a thirtieth."""

@@ -63,7 +63,7 @@ class UploadProcess:
 
     async def run(self) -> None:
         """Keep the process running until `stop`, or until cancelled."""
-        self._bound.listen(BACKLOG)  # so that uploads wait for the process, even while it is restarted
+        self._bound.listen(BACKLOG)  # the socket listens now, so uploads wait even while the process is restarted
         pause_s, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while not self._is_stopping:
             began_s = loop.time()
@@ -81,7 +81,7 @@ class UploadProcess:
     async def stop(self, drain_s: float) -> None:
         """Stop accepting uploads, and stop the process, which waits up to `drain_s` for uploads in progress."""
         self._is_stopping = True
-        self._bound.close()  # otherwise the system would accept uploads that are never received
+        self._bound.close()  # otherwise the system would accept connections whose uploads are never received
         process = self._process
         if process is None or process.stdin is None:
             return

@@ -27,7 +27,7 @@ _POSTGRES: Final = (
     "The database is in PostgreSQL, which has its own tools. Keep both of these, in two places:",
     '1. the database: pg_dump --format=custom --file=FILE "$MATCHPOD_DATABASE_URL"',
     "2. the key that decrypts its secrets: {key}",
-    "docs/backup.md says how to restore them.",
+    "docs/backup.md describes how to restore them.",
 )
 
 

@@ -1,4 +1,4 @@
-"""The audit log in words: what was done, and where its target is shown."""
+"""Describe the acts in the audit log in words, with links to the pages of their targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _BROWSERS: Final = tuple(
         ("Safari", "Version(?=.*Safari)"),
     )
 )
-"""Browsers, each before those whose name it also has in its user agent."""
+"""Browsers with the mark in their user agents. Edge and Opera also have the mark of Chrome, so they are checked
+first."""
 _SYSTEMS: Final = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -41,19 +42,19 @@ _ACTIONS: Final[Mapping[str, Action]] = {action.value: action for action in Acti
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One act as a line of the log."""
+    """One act, as a row of the audit log page."""
 
     item: AuditItem
     who: str
-    """The person, what their session was begun with, the key of a program, or the command line.
+    """The person, or what started their session, or the key of a program, or the command line.
 
-    Empty if it is not known.
+    Empty if unknown.
     """
     session_id: str
     """Empty for the command line, and for programs that use a key."""
     what: str
     address: str
-    """The page of the target; empty if there is none."""
+    """The URL path of the target's page; empty if it has no page."""
     detail: str
 
 
@@ -64,9 +65,9 @@ def audit_lines(
     key_names: Mapping[str, str],
     people: Mapping[str, str],
 ) -> list[AuditLine]:
-    """Return acts as lines; `log_ins` says how each session was begun, `key_names` how keys are called.
+    """Return acts as rows; `log_ins` has what started each session, `key_names` the names of keys.
 
-    `people` has the names of those whose sessions were begun with a link for them.
+    `people` has the names of the people whose sessions were started with a personal link.
     """
     return [
         AuditLine(
@@ -87,20 +88,20 @@ def _address(item: AuditItem) -> str:
 
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
-    """Return what a session was begun with: `a link`, or the name of a key; `begun` is the detail of its log-in."""
+    """Return what started a session: `a link`, or the name of a key; `begun` is the detail of its log-in."""
     what = begun_with(begun)
     return key_names.get(what, what)
 
 
 def browser_words(user_agent: str) -> str:
-    """Return the browser and the system that a user agent names: `Firefox 145, Linux`; itself if it names none."""
+    """Return browser and system, such as `Firefox 145, Linux`; the user agent itself if the browser is unknown."""
     browser = next(((name, found[1]) for name, mark in _BROWSERS if (found := mark.search(user_agent))), None)
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     return user_agent if browser is None else f"{' '.join(browser)}{', ' if system else ''}{system}"
 
 
 def _log_in(item: AuditItem, people: Mapping[str, str]) -> str:
-    """Return what more a log-in says: how often it was repeated, or the role of the person."""
+    """Return further details of a log-in: the number of repeated log-ins, or the person's role."""
     return item.detail.partition(", ")[2].removeprefix(f"for {people.get(item.actor, '')}").removeprefix(", ")
 
 

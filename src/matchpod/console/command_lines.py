@@ -1,4 +1,4 @@
-"""Write command lines that people can copy into a shell; secrets are variables of that shell."""
+"""Build command lines that people can copy into a shell. They refer to secrets by shell variables."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from shlex import quote
 
 
 def curl_line(url: str) -> str:
-    """Return the line that gets an address of the API with the key in `$KEY`."""
+    """Return the curl command that requests an API URL with the key in `$KEY`."""
     return f'curl -s {quote(url)} -H "Authorization: Bearer $KEY"'
 
 
 def verify_line(message_id: str, timestamp: str) -> str:
-    """Return the line that signs `callback-body.json` with the secret in `$SECRET`, as the service signs callbacks."""
+    """Return the command that signs `callback-body.json` with `$SECRET` in the same way as the service."""
     # The secret is in the environment: all users of a machine can read the arguments of its processes.
     program = (
         "import base64, hashlib, hmac, os, sys; "

@@ -1,4 +1,4 @@
-"""What the pages of the console depend on."""
+"""Define the dependencies of the console's pages."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
 MAX_CSV_ROWS: Final = 10_000
-"""Matches in a CSV file, the newest."""
+"""Maximum number of matches in a CSV file; the newest are exported."""
 
 
 class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
-    """The services behind the pages, and what all requests share."""
+    """The services that the pages call, and the state that all requests share."""
 
     services: Services
     sessions: ConsoleSessions
@@ -43,7 +43,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     region_statistics: RegionStatistics
     region_alerts: RegionAlerts
     scenarios: Mapping[str, str]
-    """What simulated servers can play: names with descriptions."""
+    """The scenarios of simulated servers: names with descriptions."""
     sandbox_callback: str
     """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
     origins: OriginRules

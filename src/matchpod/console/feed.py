@@ -1,4 +1,4 @@
-"""The feed of a match and its chat: its timeline as lines of text, newest first."""
+"""Render the timeline of a match as lines of text, newest first, in two lists: feed and chat."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ KINDS: Final = {
 }
 """The kinds of lines that can be hidden, with their labels."""
 CHAT: Final = "chat"
-"""The kind of lines that are not in the feed but in the chat."""
+"""The kind of the lines that are shown in the chat instead of the feed."""
 MAX_APART: Final = 8
-"""Items between a kill and an assist of it: a server logs the kill and its few assists one after the other."""
+"""Maximum number of items between a kill and its assist. A server logs a kill and its few assists consecutively."""
 
 _KIND_OF: Final[dict[type, str]] = {
     timeline_items.KillItem: "fights",
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[timeline_items.TimelineItem]:
-    """Decode stored items, given as numbers and JSON. Those of types that this version does not know are left out."""
+    """Decode stored items, given as numbers and JSON. Items of types unknown to this version are left out."""
     items: list[timeline_items.TimelineItem] = []
     skipped = 0
     for seq, line in found:
@@ -67,7 +67,7 @@ def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[timeline
 
 
 def kind_of(item: timeline_items.TimelineItem) -> str:
-    """Return the kind of an item; a round is the most common one."""
+    """Return the kind of an item; the default is `rounds`."""
     return _KIND_OF.get(type(item), "rounds")
 
 
@@ -76,7 +76,7 @@ def type_of(item: timeline_items.TimelineItem) -> str:
 
 
 class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a map as a line; the assists of a kill are in its line."""
+    """An item of a map as a line; assists are shown in the line of their kill."""
 
     map_number: int
     item: timeline_items.TimelineItem
@@ -84,7 +84,7 @@ class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The id of its line on a page."""
+        """The id of the line's element on a page."""
         return f"line-{self.map_number}-{self.item.seq}"
 
     @property
@@ -99,9 +99,9 @@ class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
 def feed_entries(
     items: Iterable[tuple[int, timeline_items.TimelineItem]], before: Sequence[FeedEntry] = ()
 ) -> tuple[list[FeedEntry], list[FeedEntry]]:
-    """Return the entries of new items, and those of the last entries `before` them that got an assist.
+    """Return the entries of new items, and the entries among `before` (the entries before them) that got an assist.
 
-    Items are given with the numbers of their maps, in their order.
+    Each item is given with its map number, in order.
     """
     entries = list(before[-MAX_APART:])
     known, changed = len(entries), set()
@@ -116,7 +116,7 @@ def feed_entries(
 
 
 def _kill_of(entries: Sequence[FeedEntry], number: int, assist: timeline_items.AssistItem) -> int | None:
-    """Return the place of the newest kill with the victim of an assist."""
+    """Return the index of the newest kill of an assist's victim."""
     for at in range(len(entries) - 1, max(-1, len(entries) - 1 - MAX_APART), -1):
         item = entries[at].item
         is_of_map = entries[at].map_number == number
@@ -133,10 +133,10 @@ def feed_line(
     has_id: bool = True,
     has_rounds: bool = True,
 ) -> bytes:
-    """Return an entry as an element of the feed; `names` are those of the teams, `people` those of players by id.
+    """Return an entry as an element of the feed; `names` has the team names, `people` the player names by id.
 
-    With `has_id` the line can be found on the page, so that it can change. Without `has_rounds`, as in a deathmatch,
-    it does not say in which round it was.
+    With `has_id`, the element has an id, so that scripts can replace it. Without `has_rounds`, as in a deathmatch, the
+    line does not contain the round.
     """
     item = entry.item
     words = _words(item, names, people)
@@ -157,7 +157,7 @@ def feed_line(
 
 
 def _words(item: timeline_items.TimelineItem, names: tuple[str, str], people: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what an action is called, and its fields in words; or why a round ended."""
+    """Return the label of an action and its fields in words, or the reason of a round's end."""
     match item:
         case timeline_items.ActionItem():
             return label_of(item.action), *field_words(item.fields, names, people)

@@ -1,4 +1,4 @@
-"""Read the filters of a list from the address of its page, with the faults for display beside their fields."""
+"""Parse the filters of a list from the query string of its page, with the faults to show beside their fields."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PAGING = ("page", "pageSize")
 
 
 class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
-    """The filters of a list: as given, as parsed, and what is wrong with them."""
+    """The filters of a list: as given, as parsed, and their faults."""
 
     given: Mapping[str, str]
-    """The parameters as they are shown and put into links."""
+    """The parameters as shown on the page and used in links."""
     query: Q | None
     """None if there are faults."""
     faults: Mapping[str, str]
-    """What is wrong with each parameter, as a phrase that follows its name."""
+    """The fault of each invalid parameter, as a phrase that follows its name."""
     labels: Mapping[str, str]
-    """The labels of the parameters that have a field on the page, in its order."""
+    """The labels of the parameters that have a field on the page, in the order of the page."""
 
     @property
     def is_narrowed(self) -> bool:
@@ -37,7 +37,7 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
 
     @property
     def wrong_fields(self) -> list[tuple[str, str, str]]:
-        """The name, the label and the fault of each wrong field, in the order of the page."""
+        """The name, label and fault of each invalid field, in the order of the page."""
         return [(name, label, self.faults[name]) for name, label in self.labels.items() if name in self.faults]
 
     @property
@@ -46,7 +46,7 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
         return [(name, message) for name, message in self.faults.items() if name not in self.labels]
 
     def link(self, **changes: str) -> str:
-        """Return the query of the first page with other filters; an empty value removes a filter."""
+        """Return the query string of the first page with changed filters; an empty value removes a filter."""
         changed = {**self.given, **changes}
         return urlencode({name: value for name, value in changed.items() if value and name != "page"})
 

@@ -1,4 +1,4 @@
-"""The life of a match as spans: from its creation over its server and its maps to its callback."""
+"""Divide the life of a match into spans: creation, server, maps and callback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.service.reading.match_details import MatchDetail
 
 
 class LifeStage(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of a match's life; `end_ms` is None while it lasts."""
+    """One span of a match's life; `end_ms` is None until the span ends."""
 
     name: str
     start_ms: int
@@ -48,7 +48,7 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
 
 
 def placed(spans: list[LifeStage], now_ms: int) -> list[tuple[LifeStage, float, float]]:
-    """Return the spans, each with its beginning and width on a line from 0 to 100; one that lasts ends now."""
+    """Return the spans, each with its start and width on a scale from 0 to 100; an open span ends at `now_ms`."""
     first = min(span.start_ms for span in spans)
     ends_ms = [now_ms if span.end_ms is None else span.end_ms for span in spans]
     scale = 100 / max(1, max(ends_ms) - first)

@@ -1,7 +1,7 @@
-"""What people can do with a match: each action with its texts, when it is allowed, and how it is done.
+"""Define the buttons of a match's page: their texts, when each is allowed, and what it executes.
 
 To add one, add it to ACTIONS, and its notice to ACTION_NOTICES: it then appears on the page of every match whose phase
-allows it. The services record acts in the audit log; only what is merely shown is recorded here.
+allows it. The services record acts in the audit log; this module records only acts that reveal something.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACTION_NOTICES: Final[Mapping[str, str]] = {
     "ruling-withdrawn": "The ruling is withdrawn: what was played counts.",
     "overlay-ended": "The links to the overlay no longer work.",
 }
-"""What the page of a match says after an action, by the word of the notice."""
+"""The text shown on the page of a match after an action, by notice key."""
 
 
 class Revealed(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Revealed(msgspec.Struct, frozen=True):
 
 
 class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action; `what` says what it will do."""
+    """One action; `what` describes its effect."""
 
     name: str
     title: str
@@ -49,15 +49,15 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
     button: str
     kind: str = ""
     notice: str = ""
-    """The word of the notice after it; empty for one that reveals a secret."""
+    """The key of the notice after the action; empty if the action reveals a secret."""
     who: Who = Who.REFEREE
     is_allowed: Callable[[MatchDetail], bool]
     perform: Callable[[Visit, MatchDetail], Awaitable[object]]
-    """Returns what is `Revealed`, or anything else."""
+    """Executes the action. Returns a `Revealed` secret, or any other value."""
 
 
 def allowed_actions(match: MatchDetail, principal: Principal) -> list[MatchAction]:
-    """Return what the match allows, of what the principal may do."""
+    """Return the actions that the match allows and the principal may execute."""
     return [one for one in ACTIONS if one.is_allowed(match) and (one.who is Who.REFEREE or principal.may_create)]
 
 

@@ -1,4 +1,4 @@
-"""The table of players of a map, for all teams together: who is there, and their numbers."""
+"""Build the table of players of a map, for all teams together: presence and statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOBODY: Final = StoredPlayer()
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A number of each player; `label` explains its title."""
+    """A column with a number per player; `label` explains its title."""
 
     title: str
     label: str
@@ -29,9 +29,9 @@ class Column(msgspec.Struct, frozen=True):
     digits: int = 0
     mark: Callable[[StoredPlayer], str] = lambda _: ""
     is_live: bool = False
-    """True if it is also shown while the map is played."""
+    """True if the column is also shown while the map is played."""
     modes: tuple[MatchType, ...] = tuple(mode for mode in MatchType if mode is not MatchType.DEATHMATCH)
-    """The match types that have it."""
+    """The match types that have this column."""
 
     def text(self, player: StoredPlayer) -> str:
         value = self.value(player)
@@ -81,7 +81,7 @@ COLUMNS: Final = (
 
 
 class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True):
-    """A player as a row; `state` and `since` are those of listed players while the match runs."""
+    """A row with a player; `state` and `since` are set for listed players while the match runs."""
 
     steam_id: str
     name: str
@@ -90,23 +90,23 @@ class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None = None
     is_listed: bool = False
     role: str = ""
-    """What a listed person does who does not play, in words."""
+    """The role of a listed person who does not play, in words."""
     has_won: bool = False
 
     @property
     def shown(self) -> str:
-        """What the player is called."""
+        """The displayed name of the player, or else their id."""
         return self.name or self.steam_id
 
     @property
     def profile(self) -> str:
-        """The address of their profile at Steam; empty if the id is none of Steam."""
+        """The URL of the player's Steam profile; empty if the id is not a Steam id."""
         is_id = len(self.steam_id) == len("76561197960265728") and self.steam_id.isascii() and self.steam_id.isdigit()
         return f"https://steamcommunity.com/profiles/{self.steam_id}" if is_id else ""
 
 
 class BoardTeam(msgspec.Struct, frozen=True, kw_only=True):
-    """The players of a team; those of a match without teams have none."""
+    """The players of a team; `team` is None for the players of a match without teams."""
 
     team: Team | None
     name: str
@@ -116,14 +116,14 @@ class BoardTeam(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of players: the titles and meanings of its numbers, and its teams."""
+    """A table of players: its columns and its teams."""
 
     heads: tuple[tuple[str, str], ...]
     teams: tuple[BoardTeam, ...]
     is_live: bool = False
-    """True if it says who is on the server."""
+    """True if the table shows who is on the server."""
     is_known: bool = True
-    """False if it is not known who is."""
+    """False if it is unknown who is on the server."""
 
 
 def live_board(
@@ -136,9 +136,9 @@ def live_board(
     is_known: bool,
     guests: Sequence[Guest] = (),
 ) -> Board:
-    """Return the listed players with their numbers so far, others who have some, and the guests.
+    """Return the listed players with their statistics so far, other players with statistics, and the guests.
 
-    `side` is that of team1.
+    `side` is the side of team1.
     """
     columns = _columns(match_type, is_live=True)
     listed = {player.steam_id for player in roster} | {guest.steam_id for guest in guests}
@@ -169,7 +169,7 @@ def live_board(
 def final_board(
     players: Sequence[StoredPlayer], match_type: MatchType, names: Names, *, winner: str | None = None
 ) -> Board:
-    """Return the players of a map that is over, most kills first; `winner` is a team, or the id of a player."""
+    """Return the players of a finished map, most kills first; `winner` is a team, or the id of a player."""
     columns = _columns(match_type, is_live=False)
     teams = [(team, [player for player in players if player.team is team]) for team in (*Team, None)]
     has_teams = any(player.team for player in players)

@@ -1,4 +1,4 @@
-"""Write a list of matches as CSV for spreadsheets, with cells that no spreadsheet takes for a formula."""
+"""Write a list of matches as CSV. No cell can be evaluated as a formula by a spreadsheet."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from matchpod.console.match_wording import standing
 from matchpod.service.reading.match_lists import MatchItem
 
 MARK: Final = "\ufeff"
-"""Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
+"""The byte order mark. Without it at the beginning, spreadsheets do not read the file as UTF-8."""
 
 _FORMULA: Final = ("=", "+", "-", "@", "\u2212")
-"""The first characters of what spreadsheets compute, with the minus sign of Unicode."""
+"""The first characters of texts that spreadsheets evaluate, including the minus sign of Unicode."""
 _BREAKS: Final = ("\t", "\r", "\n")
 _BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and a symbol that show nothing; other invisible characters are known by their category."""
+"""Letters and a symbol that are drawn blank; other invisible characters are recognized by their category."""
 _INVISIBLE: Final = frozenset("CMZ")
 """Controls and formats, marks, and separators: the first letters of their categories."""
 
@@ -51,11 +51,11 @@ COLUMNS: Final[Mapping[str, Callable[[MatchItem], str | int | None]]] = {
     "rulingReason": lambda match: None if match.ruling is None else match.ruling.reason,
     "labels": lambda match: "; ".join(f"{label.name}: {label.value}" for label in match.shown_labels),
 }
-"""The columns, each with what it shows of a match."""
+"""The columns, each with the function that returns its value for a match."""
 
 
 def csv_heading() -> bytes:
-    """Return the beginning of a file, with the names of the columns."""
+    """Return the header row of the CSV file, after a byte order mark."""
     return (MARK + _lines([list(COLUMNS)])).encode()
 
 
@@ -70,7 +70,7 @@ def _lines(rows: Iterable[Sequence[str]]) -> str:
 
 
 def safe_cell(value: str | int | None) -> str:
-    """Return the text of a cell; a text that a spreadsheet could compute begins with an apostrophe.
+    """Return the text of a cell, with an apostrophe before a text that a spreadsheet could evaluate.
 
     Spreadsheets skip spaces and invisible marks before a formula, and convert wide and small forms of its characters.
     """
@@ -79,7 +79,7 @@ def safe_cell(value: str | int | None) -> str:
 
 
 def _first_visible(text: str) -> str:
-    """Return the first character that can be seen, in its usual form; empty if there is none."""
+    """Return the first visible character, in its normalized form; empty if there is none."""
     for character in text:
         if unicodedata.category(character)[0] not in _INVISIBLE and character not in _BLANK:
             return unicodedata.normalize("NFKC", character)

@@ -1,7 +1,7 @@
-"""The form for a new match: its fields, from the table of the request, and what they mean as a request body.
+"""Define the form for a new match: its fields, derived from the request table, and their conversion to a request body.
 
-The form makes the body that a caller of the API would send, and the service validates it. So there is one set of rules,
-and each fault of the service is shown beside the field that it is about.
+The form builds the body that a caller of the API would send, and the service validates the body. So there is one set of
+rules, and each fault that the service reports is shown beside its field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KNOWN_MAPS: Final = (
     "de_ancient", "de_anubis", "de_cache", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
     "de_vertigo", "cs_italy", "cs_office",
 )  # fmt: skip
-"""Offered while a name is typed; any other map of the game or the workshop can be given."""
+"""Maps suggested while a name is typed. Any other map of the game or the workshop can be entered."""
 SCENARIO_CVAR: Final = "sim_scenario"
 
 _SETTINGS: Final = {field.name: field for field in table.SETTINGS}
@@ -37,13 +37,13 @@ _SHOWN: Final = {
     OnNoShow.CANCEL.value: "cancel the match",
     OnNoShow.FORFEIT.value: "the team that is complete wins",
 }
-"""Choices that are shown in other words than their values."""
+"""Labels of choices, where a label differs from the value."""
 _YES_NO: Final = {"true": True, "false": False}
 _NESTED: Final = {
     table.OVERTIME.name: table.OVERTIME_RULES,
     table.MAPS_WON.name: tuple(table.MAPS_GIVEN.values()),
 }
-"""Objects whose fields are on the page one by one, under the names of both."""
+"""Objects whose fields are separate fields of the form, named after the object and the field."""
 _ROSTER_HELP: Final = f"One or more players per line, as {FORMATS}. Names beside them are ignored."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
@@ -51,7 +51,7 @@ _MAX_NUMBER_CHARS: Final = 20
 
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a form, with the rules of the field of the request; choices have a value and a text."""
+    """One field of a form, with the rules of the request field. Each choice has a value and a text."""
 
     name: str
     label: str
@@ -61,18 +61,18 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
     is_number: bool = False
     is_optional: bool = False
     has_other: bool = False
-    """True if what is not among the choices may be given too."""
+    """True if other values than the choices are allowed too."""
 
 
 class FormFaults(msgspec.Struct, frozen=True):
-    """What is wrong with a form: by field, in their order on the page, and in general."""
+    """The faults of a form: by field, in the order of the page, and general faults."""
 
     by_field: Mapping[str, list[str]] = {}
     general: tuple[str, ...] = ()
 
 
 def form_field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
-    """Return a field of the form, by default with the name, label and meaning of the field of the request."""
+    """Return a field of the form, by default with the name, label and meaning of the request field."""
     schema = field.rule.schema
     values = msgspec.convert(schema.get("enum", ()), tuple[str, ...])
     return FormField(
@@ -85,7 +85,7 @@ def form_field(field: AnyField, *, name: str = "", label: str = "", help_text: s
 
 
 def _fields() -> dict[str, FormField]:
-    """Return the fields in their order on the page."""
+    """Return the fields in the order of the page."""
     found = [
         form_field(table.REGION, help_text=""),
         FormField(name="scenario", label="Scenario"),
@@ -151,14 +151,14 @@ MORE_FIELDS: Final = (
     "freezeTime", "maxRounds", "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars",
     "callbackAuthToken", "labels",
 )  # fmt: skip
-"""Fields that are folded away while they are empty."""
+"""Fields that are collapsed while all of them are empty."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------
 
 
 def default_values(*, region: str, is_sandbox: bool, external_id: str, callback_url: str = "") -> dict[str, str]:
-    """Return what a new form contains: in a sandbox two teams of made-up players, so that it can be sent at once."""
+    """Return the initial values: in a sandbox, two teams of invented players, so that the form can be sent at once."""
     values = dict.fromkeys(FIELDS, "")
     values |= {
         "region": region,
@@ -176,7 +176,7 @@ def default_values(*, region: str, is_sandbox: bool, external_id: str, callback_
 
 
 def given_values(form: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of all fields of a form that was sent."""
+    """Return the values of all fields of a submitted form."""
     return {name: form.get(name, "").replace("\r\n", "\n") for name in FIELDS}
 
 
@@ -189,7 +189,7 @@ def match_types_of(name: str) -> list[str]:
 
 
 def read_body(values: Mapping[str, str]) -> dict[str, object]:
-    """Return the body that a caller of the API would send; empty fields and those of other match types are left out."""
+    """Return the body that a caller of the API would send, without empty fields and fields of other match types."""
     body: dict[str, object] = {
         "region": values["region"],
         "gameType": GAME_TYPE,
@@ -262,7 +262,7 @@ def _cvars(values: Mapping[str, str]) -> str:
 
 
 def read_number(text: str) -> int | float | str | None:
-    """Return a number; a text that is none is sent as it is, and gets the fault of the service."""
+    """Return a number; any other text is returned unchanged, so that the service reports its fault."""
     if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+", text):
         return int(text)
     if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+[.,][0-9]+", text):
@@ -274,7 +274,7 @@ def read_number(text: str) -> int | float | str | None:
 
 
 def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFaults:
-    """Return the faults of the service by the field that each is about."""
+    """Return the faults that the service reported, by form field."""
     by_field: dict[str, list[str]] = {}
     general = []
     for fault in faults:
@@ -287,7 +287,7 @@ def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFault
 
 
 def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
-    """Return the field of a fault, and its message in the words of the form."""
+    """Return the form field of a fault, and its message with the labels of the form."""
     match fault.path.parts:
         case ("gameSettings", "players", int()) | ("gameSettings", "teams", _, "players", int()):
             return _player_place(values, fault)
@@ -325,7 +325,7 @@ def _player_place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
 
 
 def _listed_at(values: Mapping[str, str], path: FieldPath) -> tuple[str, ListedPlayer]:
-    """Return the field that lists the player at this path of the body, and their line in it."""
+    """Return the form field that lists the player at this path of the body, and the player's line in this field."""
     *_, team, _, at = path.parts
     name = f"{team}Players" if team in tuple(Team) else "players"
     return name, read_roster(values[name])[int(at)]

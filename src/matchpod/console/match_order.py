@@ -1,4 +1,4 @@
-"""What was ordered with a match, in words, and the form that orders the same match again."""
+"""Describe the settings that a match was created with, and build the form that creates the same match again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchpod.service.reading.match_details import MatchDetail
 PASSWORD: Final = table.SERVER_PASSWORD.name
 TOKEN: Final = table.CALLBACK_AUTH_TOKEN.name
 WITHOUT: Final = "without-"
-"""What the name of a box begins with: the new match has no such secret, whatever the first one had."""
+"""Prefix of a checkbox name: if checked, the new match has no such secret, even if the first match had one."""
 _LABELS: Final = {field.name: field.label for field in table.SETTINGS if field.label}
 _ONLY_IN_JSON: Final = (table.TEAMS.name, table.CUSTOM_CVARS.name, table.LABELS.name)
 """Settings that are shown elsewhere on the page, or have many lines."""
@@ -28,42 +28,42 @@ _MISSING: Final = "The first match had one, which is not kept. Type it again, or
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What was ordered: facts with their labels, and all settings as JSON."""
+    """The settings of a match: facts with their labels, and all settings as JSON."""
 
     facts: tuple[tuple[str, str], ...]
     json: str
 
 
 class AgainForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form for the same match again: the secrets that it asks for, and what is wrong with those that were typed."""
+    """The form that creates the same match again: the secrets to enter again, and the faults of the entered secrets."""
 
     once: str
-    """The idempotency key of the form: sent twice, it creates one match."""
+    """The idempotency key of the form: submitted twice, the form creates one match."""
     inputs: tuple[FormField, ...]
     had: frozenset[str]
-    """The secrets that the first match had, by name; others may be given too."""
+    """The names of the secrets that the first match had; other secrets may be entered too."""
     faults: Mapping[str, str] = MappingProxyType({})
     general: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
-        """True if it was sent and no match was created."""
+        """True if the form was submitted and no match was created."""
         return bool(self.faults or self.general)
 
     @property
     def first_fault(self) -> str:
-        """The first wrong input; empty if there is none."""
+        """The name of the first invalid input; empty if there is none."""
         return next(iter(self.faults), "")
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
-        """The wrong inputs: the id of each, its label and its fault."""
+        """The invalid inputs, each with its id, label and fault."""
         labels = {one.name: one.label for one in self.inputs}
         return [(f"anew-{name}", labels[name], fault) for name, fault in self.faults.items()]
 
 
 def order_of(match: MatchDetail) -> Order:
-    """Return what was ordered, without secrets."""
+    """Return the settings of a match, without secrets."""
     settings = settings_body(match.settings, match.marks.labels or {})
     shown = {name: value for name, value in settings.items() if name in _LABELS and name not in _ONLY_IN_JSON}
     return Order(
@@ -89,7 +89,7 @@ def again_form(match: MatchDetail, once: str) -> AgainForm:
 
 
 def read_again(form: AgainForm, given: Mapping[str, str]) -> tuple[dict[str, str], AgainForm]:
-    """Return the secrets that were typed, and the form with those that are missing as its faults."""
+    """Return the entered secrets, and the form with a fault for each missing secret."""
     typed = {one.name: storable(given.get(one.name, "")) for one in form.inputs}
     missing = {
         name: _MISSING
@@ -114,7 +114,7 @@ def again_body(match: MatchDetail, secrets: Mapping[str, str]) -> dict[str, obje
 
 
 def with_error(form: AgainForm, error: Exception) -> AgainForm:
-    """Return the form with why the match was not created."""
+    """Return the form with the reason why the match was not created."""
     if not isinstance(error, InvalidParamsError) or not error.faults:
         return msgspec.structs.replace(form, general=(str(error),))
     names = {one.name for one in form.inputs}

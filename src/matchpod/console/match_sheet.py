@@ -1,7 +1,7 @@
-"""Read matches from a pasted sheet: a row of headings, then a row per match. The headings are fields of the form.
+"""Read matches from a pasted sheet: a row of headings, then a row per match. The headings are names of form fields.
 
-What a row leaves empty has the value that the form gives for all. Each row makes the body that the form would send, and
-the service validates it.
+An empty cell gets the value that the form has for all matches. Each row is converted to the body that the form would
+send, and the service validates the body.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from matchpod.core.requests import request_table as table
 from matchpod.core.requests.text_rules import nearest, printable
 
 MAX_ROWS: Final = 100
-"""Matches in a sheet: a large first round, created within seconds."""
+"""Maximum number of matches in a sheet: a large first round of a tournament, created within seconds."""
 COMMON_FIELDS: Final = (
     "region", "matchType", "seriesFormat", "map1", "callbackUrl", "callbackAuthToken", "joinSeconds", "onNoShow",
     "labels",
 )  # fmt: skip
-"""Fields that the form has for all matches; a row may give another value."""
+"""Fields that the form has for all matches; a row may override them."""
 EXAMPLE: Final = (
     "match\tteam1\tplayers1\tteam2\tplayers2\tlabel table\n"
     "cup-r1-m1\tNight Owls\t76561198000000001 76561198000000002\tBlue Foxes\t76561198000000006 76561198000000007\t1\n"
@@ -44,7 +44,7 @@ _ALIASES: Final = {
     "callback": "callbackUrl", "password": "serverPassword", "token": "callbackAuthToken", "cvars": "customCvars",
 }  # fmt: skip
 _LINES: Final = ("team1Players", "team2Players", "players", "customCvars", "labels")
-"""Fields of several lines: columns of the same one are added up."""
+"""Fields with several lines: columns of the same field are joined."""
 
 
 def _plain(heading: str) -> str:
@@ -59,11 +59,11 @@ _COLUMNS: Final = (
 KNOWN_COLUMNS: Final = (
     "match", "team1", "players1", "team2", "players2", "map", "maps", "best of", "region", "label NAME",
 )  # fmt: skip
-"""The usual ones, for people."""
+"""The usual columns, which the page lists as help."""
 
 
 class SheetRow(msgspec.Struct, frozen=True):
-    """A match of a sheet: the number of its row, and the values of the form."""
+    """A match of a sheet: its row number, and its form values."""
 
     number: int
     values: Mapping[str, str]
@@ -74,7 +74,7 @@ class SheetRow(msgspec.Struct, frozen=True):
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """The matches of a sheet, and what is wrong with it as a whole or with a row."""
+    """The matches of a sheet, and the faults of the sheet as a whole and of its rows."""
 
     rows: Sequence[SheetRow] = ()
     faults: Sequence[str] = ()
@@ -82,7 +82,7 @@ class Sheet(msgspec.Struct, frozen=True):
 
 
 def read_sheet(text: str, common: Mapping[str, str]) -> Sheet:
-    """Read a sheet; `common` has the values of what a row leaves empty."""
+    """Read a sheet; `common` has the values of empty cells."""
     lines = _cells(text)
     if not lines:
         return Sheet(faults=("Paste a sheet: a row of headings, then a row for each match.",))
@@ -106,7 +106,7 @@ def read_sheet(text: str, common: Mapping[str, str]) -> Sheet:
 
 
 def row_keys(once: str, bodies: Sequence[bytes]) -> list[str]:
-    """Return an idempotency key for each body: the same one if the sheet is sent again, also without other rows."""
+    """Return an idempotency key for each body: the same key if the same form submits the body again."""
     seen: Counter[str] = Counter()
     keys = []
     for body in bodies:
@@ -117,7 +117,7 @@ def row_keys(once: str, bodies: Sequence[bytes]) -> list[str]:
 
 
 def _cells(text: str) -> list[list[str]]:
-    """Return the cells of each line; between them are tabs, as from a spreadsheet, or semicolons or commas."""
+    """Return the cells of each line, separated by tabs (as copied from a spreadsheet), semicolons or commas."""
     text = text.strip("\r\n")
     if not text.strip():
         return []
@@ -173,7 +173,7 @@ def _series(cell: str) -> str:
 
 
 def _repeated(rows: Sequence[SheetRow]) -> dict[int, Sequence[str]]:
-    """Return a fault for each row whose external id an earlier one has."""
+    """Return a fault for each row with the same external id as an earlier row."""
     first: dict[str, int] = {}
     label = match_form.FIELDS[table.EXTERNAL_MATCH_ID.name].label
     return {

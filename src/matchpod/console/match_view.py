@@ -1,4 +1,4 @@
-"""One match as fragments that are rendered once per change, for everyone who looks at it."""
+"""Render a match as HTML fragments, once per change for all its viewers."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ ACTION_PARTS: Final = "action_parts.html"
 FEED, CHAT = LISTS = ("feed", "chat")
 """The lists of lines on a page."""
 MAX_LINES: Final = 300
-"""Lines in each list; older ones are shown with their round."""
+"""Maximum number of lines in each list; older lines are shown with their round."""
 UNKNOWN_SCORE: Final = "–", "–"
 PAGE: Final = 1_000
 TURN: Final = 20
-"""Lines that are rendered in one go, within a few milliseconds."""
+"""Number of lines rendered without a pause, which takes a few milliseconds."""
 
 ROUNDS: Final = StoredReader[tuple[StoredRound, ...]](tuple[StoredRound, ...])
 PLAYERS: Final = StoredReader[tuple[StoredPlayer, ...]](tuple[StoredPlayer, ...])
@@ -66,7 +66,7 @@ _OF_ROUNDS: Final = (MapLiveItem, RoundStartItem, RoundEndItem, SideSwapItem, Ro
 
 
 class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a match is read from."""
+    """The services that a match is read from."""
 
     details: MatchDetails
     matches: Matches
@@ -87,7 +87,7 @@ def match_services(deps: ConsoleDeps) -> MatchServices:
 
 
 class MatchScreen:
-    """What the page of a match shows to people with the same rights."""
+    """The page of a match, as shown to all people with the same rights."""
 
     def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
         self._services = services
@@ -129,7 +129,7 @@ class MatchScreen:
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
-        """The form of each action; none for those who may only read, and of a match whose state is not known."""
+        """The form of each action; empty for read-only users, and for a match whose state is unknown."""
         if not self._principal.may_act:
             return ()
         people = _choices(self.match, self._roster(self.match))
@@ -163,7 +163,7 @@ class MatchScreen:
                 self._rounds, self._players = (), {}
             if new or self._match is None or self._map_id != map_id:
                 await self._read_numbers(new)
-        except BaseException:  # read the same items again, or they would be missing in the feed
+        except BaseException:  # read these items again after the error, or they would be missing in the feed
             self._seqs, self._complete = before[:2]
             self._map_id = map_id
             del self._items[before[2] :]
@@ -216,7 +216,7 @@ class MatchScreen:
                 return items
 
     async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
-        """Read the rounds if one began or ended, and the players if one fought."""
+        """Read the rounds if a round began or ended, and the statistics if a player fought."""
         if not self._map_id:
             return
         history = self._services.history
@@ -226,7 +226,7 @@ class MatchScreen:
         self._players = {player.steam_id: player for player in PLAYERS.read(detail.players)}
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
-        """Return all fragments but the feed; those whose input is the same are not rendered again."""
+        """Return all fragments except the feed; fragments whose input has not changed are not rendered again."""
         progress, is_scored = match.progress, _has_rounds(match)
         shown = match if progress is None else replace(match, progress=replace(progress, heard_ms=None))
         heard_ms = None if progress is None or progress.heard_ms is None else progress.heard_ms // 1000 * 1000
@@ -266,7 +266,7 @@ class MatchScreen:
         return self._unless_same("strip", values, draw)
 
     def _lifecycle(self, spans: list[LifeStage]) -> bytes:
-        """Return the spans; the one that lasts grows when another one changes, its time runs in the browser."""
+        """Return the spans. The open span is redrawn when another span changes; its duration runs in the browser."""
         now_ms = self._services.now_ms()
         return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
 
@@ -287,7 +287,7 @@ class MatchScreen:
         return self._principal.may_act and any(one.possible for one in possible if one.type is ActionType.SAY)
 
     def _row_actions(self) -> tuple[ActionType, ...]:
-        """The actions that are possible now on a player whom people choose from the table."""
+        """The currently possible actions on a player who is chosen in the table."""
         if not self._principal.may_act:
             return ()
         return tuple(one.type for one in self._actions_view.possible if one.possible and one.type in OF_A_ROW)
@@ -352,7 +352,7 @@ class MatchScreen:
             for entry in new:
                 lines.append(self._line(entry))
                 if len(lines) % TURN == 0:
-                    await asyncio.sleep(0)  # log posts and callers go first
+                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run in between
             self._lines[name].extend((entry.id, line) for entry, line in zip(new, lines, strict=True))
             if lines:
                 changed.append(added(b"".join(reversed(lines)), to=name, is_first=True))
@@ -362,7 +362,7 @@ class MatchScreen:
         return feed_line(entry, team_names(self.match), self._names, has_rounds=_has_rounds(self.match))
 
     def _redraw(self, entry: FeedEntry) -> bytes | None:
-        """Draw a line of the feed again; None if it is no longer shown."""
+        """Render a line of the feed again; None if the line is no longer shown."""
         lines = self._lines[FEED]
         self._entries = [entry if one.id == entry.id else one for one in self._entries]
         for at in range(len(lines) - 1, -1, -1):
@@ -373,7 +373,7 @@ class MatchScreen:
 
 
 def connect_line(server: ServerView) -> str | None:
-    """Return the console command with which players connect, as far as the API gives it to the same key.
+    """Return the console command with which players connect, as far as the API returns it to the same key.
 
     Keys that cannot create matches get the address without the password of the match.
     """
@@ -409,7 +409,7 @@ def _has_rounds(match: MatchDetail) -> bool:
 
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
-    """Return the score to show: of the current map while one is played, else of the series or its only map."""
+    """Return the score to show: of the current map while a map is played, else of the series or its only map."""
     played = [played_map for played_map in match.maps if played_map.started_at_ms is not None]
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return UNKNOWN_SCORE
@@ -422,7 +422,7 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
 
 
 def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | str]], ...]:
-    """Return the scores in the heading, each with what it counts: of the series, and of the map that is played."""
+    """Return the scores in the heading, each with its label: the score of the series, and of the map that is played."""
     if match.settings.series_format.length == 1 or match.settings.match_type is MatchType.DEATHMATCH:
         return (("", score_of(match)),)
     series = "maps", match.maps_won
@@ -432,7 +432,7 @@ def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | 
 
 
 def current_map(match: MatchDetail) -> MatchMap | None:
-    """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
+    """Return the map that is loaded or loading; without a server, the last map that began, or None."""
     if match.progress is not None:
         return next((played for played in match.maps if played.map_number == match.progress.map_number), None)
     return _last_begun(match)
@@ -444,7 +444,7 @@ def _last_begun(match: MatchDetail) -> MatchMap | None:
 
 
 def _readable(match: MatchDetail) -> list[MatchMap]:
-    """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
+    """Return the maps that may have items: maps that began, and the next map, which players join before it begins."""
     number = 1 if match.progress is None else match.progress.map_number
     return [played for played in match.maps if played.started_at_ms is not None or played.map_number <= number]
 

@@ -1,4 +1,4 @@
-"""Say in words where a match stands and how it ended."""
+"""Describe the state of a match, or how it ended, in words."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ALL_HERE: Final[Mapping[WaitingFor | None, str]] = {
 
 
 def match_name(match: MatchHead | CallbackItem) -> str:
-    """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
+    """Return the displayed name of a match: its external id if this has a visible character, or else its server id."""
     given = match.external_match_id
     return given if given is not None and has_visible(given) else match.server_id
 
@@ -81,13 +81,13 @@ def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
 
 
 def announced(attention: Sequence[Attention]) -> str:
-    """Return what needs attention as it is read aloud: without the words that lead to a counter, which runs."""
+    """Return reasons for attention as screen readers read them: without the words before a running counter."""
     texts = [reason.text.removesuffix(",").removesuffix(" for").removesuffix(", time left") for reason in attention]
     return "; ".join(texts)
 
 
 def standing(match: MatchItem) -> str:
-    """Return where a match stands, or how it ended, in a few words."""
+    """Return the state of a match, or how it ended, in a few words."""
     if match.reason is CancelReason.INCOMPLETE_ROSTER and match.missing_count:
         players = "player was" if match.missing_count == 1 else "players were"
         return f"canceled: {match.missing_count} {players} missing"
@@ -112,14 +112,14 @@ def finished_words(match: MatchItem | MatchDetail, team1: str, team2: str) -> st
 
 
 def tone(match: MatchItem) -> str:
-    """Return how the words are drawn: `good`, `bad`, or empty."""
+    """Return the style of the words: `good`, `bad`, or empty."""
     if match.status is ServerStatus.FAILED:
         return "bad"
     return "good" if match.status is ServerStatus.RUNNING else ""
 
 
 def ruled(ruling: Ruling, team1: str, team2: str) -> str:
-    """Return in a few words what was ruled."""
+    """Return a ruling in a few words."""
     match ruling.winner:
         case RuledWinner.NONE:
             return "Void by ruling"

@@ -1,8 +1,8 @@
-"""What the page after a form says about it: passed on in a cookie, and shown once.
+"""Show a notice once on the page after a form, passed on in a cookie.
 
-The cookie has a word, a number and the path of the page; the text of a cookie is never shown. Only that page shows the
-notice and deletes the cookie, so neither a reload nor a copied address shows it again. Each page knows the words of
-NOTICES; that of a match also knows those of its actions.
+The cookie has the key of a notice, a number and the path of the page. The text of a cookie is never shown. Only that
+page shows the notice and deletes the cookie, so neither a reload nor a copied address shows it again. Each page knows
+the keys in NOTICES; the page of a match also knows the keys of its actions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 ACKNOWLEDGED: Final = "acknowledged"
-"""Its number is when, which undoes it; 0 where it cannot be undone."""
+"""The number of this notice is the time of the acknowledgement, with which it can be undone; 0 if it cannot be
+undone."""
 
 NOTICES: Final = {
     ACKNOWLEDGED: "Acknowledged. It is gone from the wall of everyone in your organization.",
@@ -54,9 +55,9 @@ NOTICES: Final = {
     "region-on": "The region accepts new matches.",
     "region-off": "The region accepts no new matches. Running matches go on.",
 }
-"""The texts by the word in the cookie."""
+"""The texts by the key in the cookie."""
 MAX_AGE_S: Final = 60
-"""Far longer than a browser needs to open the next page."""
+"""Lifetime of the cookie, far longer than a browser needs to open the next page."""
 NAME: Final = "matchpod-notice"
 
 _VALUE: Final = re.compile(r"(?P<word>[a-z-]+)\.(?P<number>[0-9]{1,15})@(?P<path>/[!-~]*)")

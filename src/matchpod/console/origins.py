@@ -19,12 +19,13 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 SECURE_NAME = "__Host-matchpod"
-"""Browsers accept this name only over HTTPS, from the host itself, and for all paths."""
+"""The cookie name over HTTPS. Because of the prefix, browsers accept it only over HTTPS, from the host itself, for all
+paths."""
 PLAIN_NAME = "matchpod"
 SAFE_METHODS = ("GET", "HEAD")
 
 _HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
-"""A host with or without a port, and nothing that a URL may have beside it."""
+"""A host with or without a port, without any other part of a URL."""
 
 
 class OriginRules(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class OriginRules(msgspec.Struct, frozen=True):
 
     @property
     def is_secure(self) -> bool:
-        """True if browsers use HTTPS."""
+        """True if browsers connect over HTTPS."""
         return self.public_url.startswith("https:")
 
     @property
@@ -70,7 +71,7 @@ class OriginRules(msgspec.Struct, frozen=True):
         return ""
 
     def check(self, call: Call) -> None:
-        """Raise ForbiddenError unless the request was sent to our host, by one of our pages or by the person."""
+        """Raise ForbiddenError unless the request was sent to our host, by one of our pages or directly by the user."""
         if not self.is_own_host(call):
             hint = "If people use another address, set MATCHPOD_PUBLIC_URL to it."
             raise ForbiddenError(f"The console is served at {self.public_url}/console. {hint}")
@@ -83,7 +84,7 @@ class OriginRules(msgspec.Struct, frozen=True):
         return host is not None and (host == urlsplit(self.public_url).hostname or is_loopback(host))
 
     def is_own_origin(self, call: Call) -> bool:
-        """True if the request was sent by one of our pages or by the person; always for methods that change nothing."""
+        """True if the request was sent by our pages or directly by the user. Always True for safe methods."""
         if call.scope["method"] in SAFE_METHODS:
             return True
         site = call.header(b"sec-fetch-site")

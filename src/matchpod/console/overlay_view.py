@@ -1,4 +1,4 @@
-"""The score of a match for a stream: names, score and rounds, without controls."""
+"""Render the overlay of a match for a video stream: team names, score and rounds, without controls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OverlayView:
 
     @property
     def part(self) -> Markup:
-        """The score."""
+        """The rendered score."""
         return Markup(self._board.decode())
 
     async def changes(self) -> bytes:

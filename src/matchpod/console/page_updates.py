@@ -1,10 +1,10 @@
-"""Send what changes on pages to everyone who looks at them.
+"""Send changed fragments of pages to all their viewers.
 
-A subject is what a page shows: the wall of an organization, or a match. While it has viewers it is read once per
-second, and what has changed is rendered once, for all of them. A viewer is the stream of a browser and follows the
-subjects of all its pages. One that reconnects gets the changes that it missed, or all fragments if they are no longer
-known. Events have the name of their subject and the position after them. A `time` event has the time of the service and
-the names of subjects that could not be read lately.
+A subject is what a page shows: the wall of an organization, or a match. While a subject has viewers, it is read once
+per second, and what has changed is rendered once for all viewers. A viewer is the stream of a browser and follows the
+subjects of all its pages. A viewer that reconnects gets the missed changes, or all fragments if the changes are no
+longer stored. Events have the name of their subject and the position after them. A `time` event has the time of the
+service and the names of subjects that could not be read lately.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from matchpod.service.streams.readers import OpenReaders, StreamReader
 
 MAX_VIEWERS: Final = 5_000
 MAX_OF_OWNER: Final = 500
-"""Streams of one organization, and of the overlay of one match."""
+"""Maximum number of streams per organization, and per overlay of a match."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,11 +33,11 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
     tick_s: float = 1.0
     beat_s: float = 5.0
-    """Pages tell people that they are not updated after three times this."""
+    """Interval of `time` events. After three missed events, a page reports that it is not up to date."""
     kept: int = 60
-    """Changes that are kept for viewers that reconnect: about a minute."""
+    """Number of changes stored for viewers that reconnect: about a minute."""
     idle_ticks: int = 15
-    """A subject without viewers is kept this long: pages are loaded again, and browsers reconnect."""
+    """How long a subject without viewers is kept, because pages are reloaded and browsers reconnect."""
 
 
 DEFAULT_PACE: Final = Pace()
@@ -47,10 +47,10 @@ class PageSubject(Protocol):
     """What a page shows."""
 
     async def changes(self) -> bytes:
-        """Read again; return the fragments that changed since the last call, to be swapped in by their ids."""
+        """Read the subject again; return the fragments that have changed since, to be swapped in by their ids."""
 
     def everything(self) -> bytes:
-        """Return all fragments as they are now, to be swapped in by their ids."""
+        """Return all current fragments, to be swapped in by their ids."""
 
 
 def swapped(fragment: bytes) -> bytes:
@@ -64,12 +64,12 @@ def removed(element_id: str) -> bytes:
 
 
 def inserted(fragment: bytes, *, before: str) -> bytes:
-    """Return a fragment that is inserted before an element; an element with its id is moved there instead."""
+    """Return a fragment that is inserted before an element; an existing element with its id is moved."""
     return b'<div data-swap="before" data-target="%s">%s</div>' % (before.encode(), fragment)
 
 
 def added(fragments: bytes, *, to: str, is_first: bool = False) -> bytes:
-    """Return fragments that are added to an element, at its beginning or its end; those that it has move there."""
+    """Return fragments that are added to an element, at its beginning or its end; those that exist are moved."""
     how = b"first" if is_first else b"last"
     return b'<div data-swap="%s" data-target="%s">%s</div>' % (how, to.encode(), fragments)
 
@@ -95,7 +95,7 @@ class Viewer(StreamReader):
             broadcast.viewers.add(self)
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next events; empty if there are none after `within_s`, None once it is closed."""
+        """The next events; empty if there are none within `within_s`, None once the stream is closed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -147,11 +147,11 @@ class Broadcast:
 
     @property
     def position(self) -> str:
-        """The position of a page that shows the subject as it is now."""
+        """The position of a page that shows the current state of the subject."""
         return f"{self._boot}.{self._number}"
 
     def number_of(self, position: str) -> int | None:
-        """The number in a position; None if it is from an earlier time, and everything has to be sent."""
+        """The number in a position; None if it is of an earlier broadcast: send all fragments."""
         boot, _, number = position.partition(".")
         is_known = boot == self._boot and number.isascii() and number.isdecimal() and len(number) < 16
         return int(number) if is_known else None
@@ -168,7 +168,7 @@ class Broadcast:
         return b"".join(change for kept, change in self._kept if kept > number), self._number
 
     async def ready(self) -> None:
-        """Read the subject, unless it is being read every second already; then read it every second."""
+        """Start to read the subject every second, unless that has begun already; wait for the first read."""
         if self._read_at is None:
             async with self._reading:
                 if self._read_at is None:
@@ -178,7 +178,7 @@ class Broadcast:
             self._task = asyncio.create_task(self._run(), name=f"broadcast {self.key}")
 
     async def refresh(self) -> None:
-        """Read the subject now, and send what has changed: something was just done to it."""
+        """Read the subject now, because an action has just changed it, and send what has changed."""
         async with self._reading:
             changed = await self.subject.changes()
             now_s = asyncio.get_running_loop().time()
@@ -190,7 +190,7 @@ class Broadcast:
                     viewer.tell_time()
 
     def is_current(self, now_s: float) -> bool:
-        """False if the subject could not be read for a while: what pages show is old."""
+        """False if the subject could not be read for a while, so that pages are outdated."""
         return self._read_at is not None and now_s - self._read_at <= self._broadcasts.pace.beat_s
 
     def stop(self) -> None:
@@ -199,12 +199,12 @@ class Broadcast:
 
     async def _run(self) -> None:
         idle, pace = 0, self._broadcasts.pace
-        while idle < pace.idle_ticks or self.viewers:  # one may have come during the last reading
+        while idle < pace.idle_ticks or self.viewers:  # a viewer may have connected during the last read
             await asyncio.sleep(pace.tick_s)
             idle = 0 if self.viewers else idle + 1
             try:
                 await self.refresh()
-            except MatchpodError as exc:  # an outage of the database; try again
+            except MatchpodError as exc:  # for example, the database is unavailable; the next tick retries
                 _log.debug("page not updated", extra={"page": self.key, "reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise its viewers would wait forever
                 _log.exception("page not updated", extra={"page": self.key})
@@ -228,7 +228,7 @@ class Broadcasts:
         self._broadcasts: dict[str, Broadcast] = {}
 
     async def find(self, name: str, owner: str, create: Callable[[], PageSubject]) -> Broadcast:
-        """Return the broadcast of a subject, which is up to date within a second; begin it if there is none.
+        """Return the broadcast of a subject, which is up to date within a second; start it if there is none.
 
         Subjects of different owners may have the same name.
         """
@@ -248,14 +248,14 @@ class Broadcasts:
             broadcast.stop()  # it was removed meanwhile, because another request could not read it
 
     async def refresh(self, owner: str, kinds: Collection[str]) -> None:
-        """Read those subjects of an owner now whose names begin with one of these words."""
+        """Read the subjects of an owner whose names begin with one of these words now."""
         ours = [one for key, one in self._broadcasts.items() if key.endswith(f" of {owner}")]
         for broadcast in ours:
             if broadcast.name.partition("/")[0] in kinds:
                 await broadcast.refresh()
 
     def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
-        """Return a viewer that gets what changed after these positions, and learns which subjects are gone."""
+        """Return a viewer that gets the changes after these positions, and the names of subjects that are gone."""
         self.readers.check(owner)
         viewer = Viewer(self, owner, positions, gone)
         self.readers.add(viewer)

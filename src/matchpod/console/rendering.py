@@ -1,4 +1,7 @@
-"""Render pages from templates. Everything in them is escaped; nothing is inline, as the security policy demands."""
+"""Render pages from templates.
+
+All values are escaped, and pages have no inline scripts or styles, as the security policy requires.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ POLICY = (
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    # Not no-referrer, with which forms have `Origin: null`: over HTTP in a local network, browsers send nothing else.
+    # Not no-referrer, which makes forms send `Origin: null`. Over HTTP in a local network, browsers send no other sign
+    # of the origin.
     (b"referrer-policy", b"strict-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
@@ -57,13 +61,13 @@ def render(template: str, **values: object) -> bytes:
 
 
 def fragment(template: str, macro: str, *values: object, **named: object) -> bytes:
-    """Return what a macro of a template renders, without the whitespace that only its source needs."""
+    """Return the output of a template macro, without the whitespace of its source."""
     text = getattr(_templates().get_template(template).module, macro)(*values, **named)
     return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
 def macro(template: str, name: str, /, *values: object, **named: object) -> Markup:
-    """Return what a macro of a template renders, for use in other templates."""
+    """Return the output of a template macro, for use in other templates."""
     return Markup(getattr(_templates().get_template(template).module, name)(*values, **named))
 
 
@@ -74,7 +78,7 @@ def redirect(path: str, *headers: Header, status: int = 303) -> Response:
 
 @cache
 def assets() -> Mapping[str, Response]:
-    """Return the files that pages use, by name. They may be cached for ever: their addresses contain their hash."""
+    """Return the files that pages use, by name. They may be cached forever, because their URLs contain their hash."""
     folder = resources.files(__package__) / "assets"
     headers = (*HEADERS, (b"cache-control", b"public, max-age=31536000, immutable"))
     return {
@@ -84,7 +88,7 @@ def assets() -> Mapping[str, Response]:
 
 
 def asset_path(name: str) -> str:
-    """Return the address of a file, which changes with its content."""
+    """Return the URL of a file, which changes with the content of the file."""
     return f"/console/assets/{_digest(name)}/{name}"
 
 
@@ -128,7 +132,7 @@ def iso(at: str | int) -> str:
 
 
 def duration(length_ms: float) -> str:
-    """Return a length of time as people read it: `42 s`, `2:05`, `1:02:05`."""
+    """Format a duration for people: `42 s`, `2:05`, `1:02:05`."""
     seconds = max(0, int(length_ms / 1000))
     if seconds < 60:
         return f"{seconds} s"
@@ -137,12 +141,12 @@ def duration(length_ms: float) -> str:
 
 
 def with_page(query: Mapping[str, str], number: int) -> str:
-    """Return the query of another page of the same list."""
+    """Return the query string of another page of the same list."""
     return urlencode({**query, "page": str(number)})
 
 
 def with_code(text: str) -> Markup:
-    """Return a text in which words between backticks are code."""
+    """Return a text in which words between backticks are marked as code."""
     return macro(_TEXTS, "with_code", text.split("`"))
 
 

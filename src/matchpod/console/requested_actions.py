@@ -1,6 +1,6 @@
-"""Show the actions on a match: a form for each, made from the table `ACTIONS`, and what became of those requested.
+"""Show the actions on a match: a form for each, built from the table `ACTIONS`, and the states of requested actions.
 
-A form makes the body that a caller of the API would send, and the service validates it and says what is possible.
+A form builds the body that a caller of the API would send. The service validates it and decides what is possible.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from matchpod.core.requests import action_request as request
 from matchpod.service.actions.views import ActionView, MatchActionsView, PossibleAction
 
 MAX_LINES: Final = 100
-"""Requested actions on a page, the newest."""
+"""Maximum number of requested actions on a page; the newest are shown."""
 OTHER: Final = "other"
 """The choice of a person who is not offered; their SteamID is in a field of its own."""
 
 OF_A_ROW: Final = (ActionType.REPLACE_PLAYER, ActionType.REMOVE_PLAYER, ActionType.KICK, ActionType.ADD_PLAYER)
-"""Actions that people choose in the table of players; the last one for a person who is not in it."""
+"""Actions that users choose in the table of players. The last action is for a person who is not in the table."""
 TYPE: Final = "action-type"
-"""The name of the type in forms: a field with the name of a property of forms would hide it from scripts."""
+"""The name of the field with the type. A field named like a form property would hide that property from scripts."""
 
 _FIELDS: Final = {field.name: field for field in request.FIELDS}
 _COMMON: Final = (request.REASON.name, request.BY.name)
@@ -44,36 +44,36 @@ Rejection = InvalidParamsError | ActionNotPossibleError
 
 
 class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form of an action, what was typed into it, and why that was rejected."""
+    """The form of an action, the entered values, and why they were rejected."""
 
     type: ActionType
     label: str
     text: str
     obstacle: str
-    """Why it is not possible now; empty if it is."""
+    """Why the action is not possible now; empty if it is possible."""
     inputs: tuple[FormField, ...]
     given: Mapping[str, str] = MappingProxyType({})
     faults: Mapping[str, str] = MappingProxyType({})
-    """By the name of the input, in their order in the form."""
+    """Faults by the name of the input, in the order of the form."""
     general: tuple[str, ...] = ()
 
     @property
     def is_danger(self) -> bool:
-        """True if it ends the match."""
+        """True if the action ends the match."""
         return self.type is ActionType.FORFEIT
 
     @property
     def is_rejected(self) -> bool:
-        """True if it was sent and not accepted."""
+        """True if the form was submitted and not accepted."""
         return bool(self.faults or self.general)
 
     @property
     def first_fault(self) -> str:
-        """The first wrong input; empty if there is none."""
+        """The name of the first invalid input; empty if there is none."""
         return next(iter(self.faults), "")
 
     def summary(self, prefix: str) -> list[tuple[str, str, str]]:
-        """The wrong inputs: the id of each, its label and its fault."""
+        """The invalid inputs, each with its id, label and fault."""
         labels = {one.name: one.label for one in self.inputs}
         return [
             (prefix + name, labels[name.removesuffix(OTHER.capitalize())], fault) for name, fault in self.faults.items()
@@ -81,7 +81,7 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested action as a line: what, how far it is, and who asked for it when."""
+    """A requested action as a line: its type and fields, its state, who requested it, and when."""
 
     id: str
     label: str
@@ -146,7 +146,7 @@ def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -
 
 
 def read_given(form: Mapping[str, str]) -> dict[str, str]:
-    """Return what was typed, without whitespace at the ends."""
+    """Return the entered values, without whitespace at the ends."""
     return {name: storable(form.get(TYPE if name == request.TYPE.name else name, "").strip()) for name in _NAMES}
 
 
@@ -167,7 +167,7 @@ def prefilled(form: ActionForm, player: str, role: str) -> ActionForm:
 
 
 def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) -> ActionForm:
-    """Return the form with what was typed, and why it was rejected; it can be sent again."""
+    """Return the form with the entered values and why they were rejected, so that it can be submitted again."""
     form = msgspec.structs.replace(form, given=given, obstacle="")
     if isinstance(error, ActionNotPossibleError):
         return msgspec.structs.replace(form, general=(str(error),))
@@ -181,13 +181,13 @@ def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) ->
 
 
 def _wanted(action_type: str) -> tuple[str, ...]:
-    """Return the fields of an action; those that all have if there is none of this type."""
+    """Return the fields of an action; for an unknown type, the fields that all actions have."""
     known = next((rule for rule in ACTIONS.values() if rule.type == action_type), None)
     return (*(field.name for field in known.fields), *_COMMON) if known else _COMMON
 
 
 def _place(name: str, given: Mapping[str, str]) -> str:
-    """Return the input that has the value of a field."""
+    """Return the name of the input with the value of a field."""
     return name + OTHER.capitalize() if name in _PEOPLE and given[name] == OTHER else name
 
 
@@ -203,7 +203,7 @@ def _value(name: str, text: str) -> object:
 def action_lines(
     items: Iterable[ActionView], names: tuple[str, str], *, people: Mapping[str, str], who: Mapping[str, str]
 ) -> tuple[ActionLine, ...]:
-    """Return requested actions as lines; `people` has the names of players, `who` those of keys and sessions."""
+    """Return requested actions as lines; `people` has the names of players, `who` the names of keys and sessions."""
     return tuple(
         ActionLine(
             id=one.action_id,
@@ -249,7 +249,7 @@ def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people:
             case request.WINNER.name:
                 yield names[0] if value == Team.TEAM1 else names[1]
             case _:
-                yield f"{name} {value}"  # of a later version
+                yield f"{name} {value}"  # requested by a process of a later version
 
 
 def _given_fields(action: ActionView) -> dict[str, str | int]:

@@ -22,7 +22,7 @@ _NAMED_PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com
 _LIKE_AN_ID: Final = re.compile(
     r"7656[0-9]{6,}|[0-9]{15,}|\[?U:[0-9]|STEAM_[0-9]|.*steamcommunity\.com/profiles/", re.I
 )
-"""Texts that are meant as an id: what is wrong with them must not pass for a name."""
+"""Texts that are meant as an id. An invalid id must be reported, and not ignored as a name."""
 _HEADINGS: Final = frozenset({
     "#", "id", "ids", "steam", "steamid", "steamids", "steamid64", "steam64", "steam_id", "name", "names", "nick",
     "nickname", "player", "players", "profile", "url", "team", "role", "captain",
@@ -38,7 +38,7 @@ class ListedPlayer(msgspec.Struct, frozen=True):
 
     @property
     def fault(self) -> str | None:
-        """Why the text cannot be read; None if it can."""
+        """Why the text is not a valid player; None if it is."""
         if to_id64(self.player) is not None:
             return None
         shown = printable(self.text)
@@ -53,8 +53,8 @@ class ListedPlayer(msgspec.Struct, frozen=True):
 def read_roster(text: str) -> list[ListedPlayer]:
     """Return the players of a roster, in their order.
 
-    A line may have several, and other cells, such as names, which are ignored. A line without any player is one that
-    cannot be read, unless it is empty or the heading of a table.
+    A line may have several players, and other cells, such as names, which are ignored. A line without any player is a
+    fault, unless it is empty or the heading of a table.
     """
     players: list[ListedPlayer] = []
     is_first = True

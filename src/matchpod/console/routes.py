@@ -1,6 +1,6 @@
-"""All addresses of the console, each with who may use it.
+"""Define all routes of the console, each with the role that it requires.
 
-To add a page: add a row here, its handler in `pages`, and its template. The menu lists the rows that have a name in it.
+To add a page: add a row here, its handler in `pages`, and its template. The menu lists the rows with a `menu` name.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
 LOGIN: Final = "/console/login"
 PER_MINUTE: Final = 600
-"""Requests of a session per minute: far more than a person sends."""
+"""Maximum number of requests per minute and session: far more than a person sends."""
 MAX_NEXT_QUERY: Final = 2_000
-"""Length of an encoded query that is kept through the log-in; the limit of the log-in page itself is larger."""
+"""Maximum length of an encoded query that is kept during the log-in. The log-in page itself accepts longer queries."""
 
 URL_CHARACTERS: Final = "/?%&=+;:@!$'()*,~-._"
-"""What stays as it is in the address of a redirect; everything else is percent-encoded."""
+"""Characters that are not percent-encoded in the URL of a redirect."""
 
 PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
 
 class OpenRoute(msgspec.Struct, frozen=True):
-    """An address that needs no session."""
+    """A route that needs no session."""
 
     who: ClassVar[Who] = Who.ANYONE
 
@@ -78,18 +78,18 @@ class OpenRoute(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """An address for people who have logged in."""
+    """A route for users who have logged in."""
 
     method: str
     path: str
     who: Who
     handler: PageHandler
     is_read: bool = False
-    """True for a POST that a process that serves reads only answers too."""
+    """True for a POST request that changes nothing, so that processes that serve only reads answer it too."""
     query: tuple[str, ...] | None = ()
-    """The parameters that it reads; None if it checks them itself."""
+    """The query parameters that the handler reads; None if the handler checks them itself."""
     menu: str = ""
-    """Its name in the menu, which lists pages in the order of this table to those who may use them."""
+    """The name in the menu, which lists the pages that the user may open, in the order of this table."""
 
 
 AnyRoute = OpenRoute | Route
@@ -196,7 +196,7 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
 def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoint]:
     """Return an endpoint for GET at each path that only accepts a form, which redirects to the page with the form.
 
-    Browsers show such an address if the answer to the form is a page, and open it if it is copied or typed again.
+    Browsers show such a URL if the response to the form is a page, and request it with GET if it is copied or reloaded.
     """
     readable = {endpoint.path for endpoint in pages if endpoint.method == "GET"}
     found = []
@@ -232,7 +232,7 @@ def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
 
 
 async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
-    """Redirect with status 308: browsers send the form that they have sent here once more."""
+    """Redirect with status 308: browsers then submit the same form to the new path."""
     deps.origins.check(call)
     await call.take_turn(NO_KEY)
     path, query = _raw_path(call).removesuffix(b"/"), call.scope.get("query_string", b"")
@@ -259,18 +259,18 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
         raise ForbiddenError(fault)
     visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
     if route.handler not in (live.wall, updates.follow) and (user.is_operator or visit.may(Who.MEMBER)):
-        with suppress(MatchpodError):  # the page says so itself if the database is unavailable
+        with suppress(MatchpodError):  # the page itself reports an unavailable database
             visit.region_alerts = await deps.region_alerts.read(user.org_id)
     return await route.handler(visit)
 
 
 def _is_in_menu(visit: Visit, route: Route) -> bool:
-    """Return whether a person may use a page; operators have no wall, and are led from its address to their page."""
+    """Return whether a person may use a page; operators have no wall, and its path redirects them to their own page."""
     return visit.may(route.who) and not (route.path == ROOT and visit.user.is_operator)
 
 
 async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
-    """Wait for the form, then for the turn, and check the query."""
+    """Wait for the form, then for a turn in the queue, and check the query."""
     if route.method == "POST":
         await call.read_body(MAX_FORM_BYTES)
     await call.take_turn(queue)

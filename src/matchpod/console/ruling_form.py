@@ -1,4 +1,4 @@
-"""The form that rules on a match: its choices, what was typed, and its faults."""
+"""The form for a ruling on a match: its choices, the entered values, and their faults."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class RulingForm(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[tuple[str, str], ...]
     given: Mapping[str, str] = _EMPTY
     faults: Mapping[str, str] = MappingProxyType({})
-    """By the name of the field."""
+    """Faults by the name of the field."""
     max_reason: int = MAX_REASON
     max_person: int = MAX_PERSON
 
     @property
     def first_fault(self) -> str:
-        """The first wrong field on the page; empty if there is none."""
+        """The name of the first invalid field on the page; empty if there is none."""
         return next((name for name in _EMPTY if name in self.faults), "")
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
-        """The wrong fields: the id of each, its label and its fault."""
+        """The invalid fields, each with its id, label and fault."""
         return [(f"ruling-{name}", _LABELS[name], self.faults[name]) for name in _EMPTY if name in self.faults]
 
 
 def ruling_form(match: MatchDetail, now_ms: int) -> RulingForm | None:
-    """Return the empty form; None if the match has not ended, or too long ago."""
+    """Return the empty form; None if the match has not ended, or ended too long ago."""
     if match.ended_at_ms is None or now_ms > rulings_end_ms(match.ended_at_ms):
         return None
     team1, team2 = team_names(match)
@@ -54,11 +54,11 @@ def ruling_form(match: MatchDetail, now_ms: int) -> RulingForm | None:
 
 
 def read_given(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return what was typed, without whitespace at the ends."""
+    """Return the entered values, without whitespace at the ends."""
     return {name: storable(fields.get(name, "").strip()) for name in _EMPTY}
 
 
 def with_faults(form: RulingForm, given: Mapping[str, str], error: InvalidParamsError) -> RulingForm:
-    """Return the form with what was typed and why it was rejected."""
+    """Return the form with the entered values and why they were rejected."""
     faults = {str(fault.path): f"{fault.message}." for fault in error.faults}
     return msgspec.structs.replace(form, given=given, faults=faults)

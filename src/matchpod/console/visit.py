@@ -1,4 +1,4 @@
-"""One request to the console: who sends it, what they may do, and how it is answered."""
+"""Define a visit: one request to the console with its user, the user's rights, and methods that build the response."""
 
 from __future__ import annotations
 
@@ -36,42 +36,42 @@ OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role own
 class Who(StrEnum):
     ANYONE = "anyone"
     PERSON = "person"
-    """Everyone who is logged in."""
+    """Every logged-in user, including operators."""
     MEMBER = "member"
-    """The people of an organization."""
+    """Every user of an organization."""
     REFEREE = "referee"
-    """Those who may act on matches: ask for actions, acknowledge, send callbacks again."""
+    """Users who may request actions on matches, acknowledge matches, and send callbacks again."""
     MANAGER = "manager"
-    """Those who may also create, cancel and rule on matches."""
+    """Users who may also create, cancel and rule on matches."""
     OWNER = "owner"
     """Owners of an organization with all scopes, so that no key can give more rights than it has."""
     OPERATOR = "operator"
 
 
 class Visit(msgspec.Struct, kw_only=True):
-    """One request of a person who is logged in."""
+    """One request of a logged-in user."""
 
     deps: ConsoleDeps
     call: Call
     user: ConsoleUser
     region_alerts: Sequence[RegionAlert] = ()
-    """What every page says about regions, except the wall, where it changes."""
+    """Alerts about regions, shown on every page except the wall, which updates its own alerts."""
     menu: Sequence[tuple[str, str]] = ()
-    """Addresses and names of the pages that the person may use."""
+    """URLs and names of the pages that the user may open."""
 
     @property
     def principal(self) -> Principal:
-        """The rights in the organization; ForbiddenError for operators."""
+        """The user's rights in the organization; ForbiddenError for operators."""
         if self.user.principal is None:
             raise ForbiddenError(ORGANIZATION_ONLY)
         return self.user.principal
 
     def may(self, who: Who) -> bool:
-        """Return whether the person may use what is for these people."""
+        """Return whether the user has this role."""
         return self.fault(who) is None
 
     def fault(self, who: Who) -> str | None:
-        """Return why the person may not use what is for these people; None if they may."""
+        """Return why the user does not have this role; None if they have it."""
         principal = self.user.principal
         if who in (Who.ANYONE, Who.PERSON):
             return None
@@ -104,7 +104,7 @@ class Visit(msgspec.Struct, kw_only=True):
         notices: Mapping[str, str] = NOTICES,
         **values: object,
     ) -> Response:
-        """Return a page with menu and heading for this person."""
+        """Return a page with the menu and the heading for this user."""
         notice = read_notice(self.deps.origins, self.call, notices)
         return page(
             template,
@@ -124,12 +124,12 @@ class Visit(msgspec.Struct, kw_only=True):
         )
 
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
-        """Return a redirect to a page that shows a notice once, by its word."""
+        """Return a redirect to a page that shows the notice with this key once."""
         return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
 
 
 async def read_form(call: Call) -> dict[str, str]:
-    """Return the fields of a form; InvalidParamsError if it is none."""
+    """Return the fields of a form; InvalidParamsError if the body is not a form."""
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
     body = await call.read_body(MAX_FORM_BYTES)
     if kind != FORM_TYPE:

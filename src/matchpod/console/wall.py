@@ -1,4 +1,4 @@
-"""The wall: the matches of an organization in groups, as fragments that are rendered once per change."""
+"""Render the wall, the matches of an organization in groups, as fragments that are rendered once per change."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from matchpod.service.regions.alerts import AlertKind, RegionAlert
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
-"""Totals are read every fifth time: they change slowly, and cost more to read."""
+"""Number of ticks between two reads of the totals, which change slowly and cost more to read."""
 
 TURN: Final = 20
-"""Cards that are rendered in one go, within a few milliseconds."""
+"""Number of cards rendered without a pause, which takes a few milliseconds."""
 
 NAMES: Final = {
     WallGroup.IN_PLAY: ("in play", "in play", "good"),
@@ -42,14 +42,14 @@ NAMES: Final = {
     WallGroup.CANCELED: ("canceled", "canceled by hand in the last 10 minutes", ""),
     WallGroup.FINISHED: ("finished", "finished in the last 10 minutes", ""),
 }
-"""How the groups are called, briefly and in full, and how their numbers are drawn."""
+"""The short and full names of the groups, and the style of their counters."""
 
 STRIP: Final = 8
-"""Matches in the strip of what needs attention; others are behind a link, and marked where they are."""
+"""Maximum number of matches in the attention strip. Further matches are behind a link, and marked in their groups."""
 
 
 class WallView(StrEnum):
-    """How matches are drawn: in a table with a line per match, or as cards."""
+    """The view of the wall: a table with a row per match, or cards."""
 
     TABLE = "table"
     CARDS = "cards"
@@ -62,7 +62,7 @@ _OPENINGS: Final = {
 
 
 class WallCounter(msgspec.Struct, frozen=True):
-    """The number of matches of a group, and how it is drawn if it is not 0."""
+    """The number of matches of a group, and the style of the number if it is not 0."""
 
     group: WallGroup
     name: str
@@ -72,12 +72,12 @@ class WallCounter(msgspec.Struct, frozen=True):
 
 
 class Wall:
-    """What the wall of an organization shows."""
+    """The content of an organization's wall."""
 
     def __init__(
         self, overview: Overview, org_id: str, grouped_by: str = "", *, view: WallView = WallView.TABLE
     ) -> None:
-        """Order the matches by their state, or by the values of a label and then by their state."""
+        """Order the matches by state or, if `grouped_by` is a label, by the value of the label and then by state."""
         self.view = view
         self._overview = overview
         self._org_id = org_id
@@ -93,11 +93,11 @@ class Wall:
 
     @property
     def cards(self) -> Markup:
-        """The lines or cards of all matches, with the headings of their groups."""
+        """The rows or cards of all matches, with the headings of their groups."""
         return Markup(self._all_cards().decode())
 
     def part(self, name: str) -> Markup:
-        """A fragment beside the cards."""
+        """A fragment of the wall other than the cards, by name."""
         return Markup(self._around[name].decode())
 
     async def changes(self) -> bytes:
@@ -133,13 +133,13 @@ class Wall:
         return b"".join(changed)
 
     async def _read_progress(self, cards: Sequence[WallCard]) -> None:
-        """Read the progress of all values again, if it is time or there are others."""
+        """Read the progress of all label values again, if it is time or if the values have changed."""
         values = {value for value, _ in by_label(cards, self._grouped_by) if value is not None}
         if values and (self._ticks % TOTALS_TICKS == 0 or not values <= self._progress.keys()):
             self._progress = await self._overview.label_progress(self._org_id, self._grouped_by, sorted(values))
 
     def _render_strip(self, alerts: Sequence[RegionAlert], urgent: Sequence[WallCard], totals: WallTotals) -> bytes:
-        """Return the strip; the same one if nothing in it has changed."""
+        """Return the attention strip; the same object if nothing in it has changed."""
         ordered = sorted(urgent, key=lambda one: (one.claim is not None, -urgency(one), one.since_ms, one.server_id))
         failed = tuple(one.server_id for one in urgent if isinstance(one, EndedMatch))
         shown = (alerts, ordered[:STRIP], failed, len(ordered) - STRIP, totals.given_up)
@@ -161,7 +161,7 @@ class Wall:
                 cards[key] = self._card(member)
                 rendered += 1
                 if rendered % TURN == 0:
-                    await asyncio.sleep(0)  # log posts and callers go first
+                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run in between
         changed = card_changes(self._cards, cards)
         self._matches, self._cards = {match.server_id: match for match in matches}, cards
         return changed
@@ -170,8 +170,9 @@ class Wall:
         return render(member, self.view)
 
     def _groups(self, matches: Sequence[WallCard]) -> Iterator[tuple[str, bytes, list[WallCard]]]:
-        """Yield the groups that have matches, each with a key, its heading and its matches; a table has no headings
-        of states, which are in its lines.
+        """Yield the groups that have matches, each with a key, its heading and its matches.
+
+        A table has no headings by state, because its rows show the state.
         """
         if self._grouped_by:
             for value, members in by_label(matches, self._grouped_by):
@@ -186,12 +187,12 @@ class Wall:
 
 
 def failing_regions(alerts: Sequence[RegionAlert]) -> set[str]:
-    """Return the regions that do not start servers as they should, though they may have free ones."""
+    """Return the regions where servers often fail to start, although servers may be free."""
     return {alert.region for alert in alerts if alert.kind in (AlertKind.TRIES, AlertKind.FAILED)}
 
 
 def render(card: WallCard, view: WallView) -> bytes:
-    """Return a match as a line or a card."""
+    """Render a match as a table row or a card."""
     if isinstance(card, EndedMatch):
         return fragment(PARTS, "ended_line" if view is WallView.TABLE else "ended_card", card)
     if view is WallView.CARDS:
@@ -205,7 +206,7 @@ def render(card: WallCard, view: WallView) -> bytes:
 
 @lru_cache(maxsize=2048)
 def _dots(players: tuple[tuple[PlayerState, Team | None, str], ...], is_followed: bool) -> Markup:
-    """Return the dots of players with the names of those who are away: in most matches all are there."""
+    """Return the dots of players, with the names of absent players only: in most matches none are absent."""
     return macro(PARTS, "dots_of_teams", players, is_followed)
 
 
@@ -215,7 +216,7 @@ def urgency(card: WallCard) -> int:
 
 
 def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
-    """Return what turns one list of cards into another: removals, other content, and insertions; some of these move."""
+    """Return the changes from one list of cards to another: removals, new content, and insertions or moves."""
     old, new = list(before), list(after)
     if old == new:
         return b"".join(swapped(card) for key, card in after.items() if before[key] != card)
@@ -235,7 +236,7 @@ def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> byt
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return the most keys that are in both lists in the same order: the longest run of rising places."""
+    """Return the longest sequence of keys that are in both lists in the same order (longest increasing subsequence)."""
     places = {key: place for place, key in enumerate(old)}
     ends: list[int] = []
     """The lowest place at which a run of each length can end."""
@@ -260,13 +261,13 @@ def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
 
 
 def label_names(cards: Sequence[WallCard], grouped_by: str = "") -> list[str]:
-    """Return the names of all labels of these matches, and the one that they are grouped by."""
+    """Return the names of all labels of these matches, including the label that they are grouped by."""
     names = {label.name for card in cards for label in card.shown_labels}
     return sorted({*names, grouped_by} - {""}, key=lambda name: (name.casefold(), name))
 
 
 def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, list[WallCard]]]:
-    """Return the matches by the value of a label, those without it last; numbers in values are in their order."""
+    """Return the matches by the value of a label, in natural order; matches without the label are last."""
     groups: defaultdict[str | None, list[WallCard]] = defaultdict(list)
     for card in cards:
         groups[next((label.value for label in card.shown_labels if label.name == name), None)].append(card)
@@ -274,7 +275,7 @@ def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, lis
 
 
 def label_key(value: str | None) -> str:
-    """Return the part of an id that stands for a value, of any characters."""
+    """Return an encoding of a label value, which may have any characters, for use in an element id."""
     return "label" if value is None else f"label-{hashlib.sha256(value.encode()).hexdigest()[:16]}"
 
 
@@ -285,7 +286,7 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 
 def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[WallCounter, list[WallCard]]]:
-    """Yield the groups that have matches, each with them; the matches are in the order of the wall."""
+    """Yield the groups that have matches, each with its matches, which are in the order of the wall."""
     counters = {counter.group: counter for counter in count_groups(cards)}
     for group, members in groupby(cards, lambda card: card.group):
         yield counters[group], list(members)

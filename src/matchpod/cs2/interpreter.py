@@ -239,7 +239,8 @@ class Interpreter(msgspec.Struct):
             self._observe_side(at_ms, line.player, out, is_proof=True)
         is_counted = economy.is_play and flow.phase is MapPhase.LIVE and line.player.player_id not in flow.sides.guests
         is_new = is_counted and economy.leave_buyzone(line)
-        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one for all players, to save time
+        # one event when all players have left the zone, to save time
+        if is_new and len(economy.equipment) == len(flow.sides.player_sides):
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, out: list[GameEvent]) -> None:

@@ -481,7 +481,7 @@ class MapFlow(msgspec.Struct):
         return True
 
     def _rounds_until(self, by_side: tuple[int, int]) -> int:
-        """Return the number of rounds after which the map had this score. Draws make it larger than the score's sum."""
+        """Return the number of rounds after which the map had this score. Draws are counted too."""
         total = sum(by_side)
         return next((count for count, score in reversed([*enumerate(self.scores)]) if sum(score) == total), total)
 
@@ -506,10 +506,11 @@ class MapFlow(msgspec.Struct):
 
     def _set_map_name(self, name: str) -> None:
         self.map_name = name
-        self.open_map = self.open_map or name  # a log that begins in the middle of a map names it later
+        self.open_map = self.open_map or name  # if a log begins mid-map, its map name is logged later
 
     def _is_open_here(self) -> bool:
-        return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else its end was lost
+        # another map means that the end of the open map was lost
+        return self.is_map_open and is_same_map(self.open_map, self.map_name)
 
     def _is_next_map(self, map_name: str) -> bool:
         """True if a line after the end of a map names another map, so the line of its load was lost."""

@@ -245,12 +245,12 @@ class FairTurns:
                 del self._queues[key]
 
     def _plan(self) -> None:
-        """Continue in the next iteration of the loop."""
+        """Begin turns in the next iteration of the loop."""
         if not self._is_planned:
             self._is_planned = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._begin_turns)
 
-    def _go_on(self) -> None:
+    def _begin_turns(self) -> None:
         self._is_planned, self._begun = False, 0
         while self._queues and self._begun < self.limits.burst:
             key = self._next_key()

@@ -19,7 +19,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Ids sort by time."""
     org_id: str | None
-    """The organization that it concerns; None if it concerns the whole installation."""
+    """The organization that the act concerns; None if it concerns the whole installation."""
     at_ms: int
     actor: str
     """The id of the session or key, or `command line`."""

@@ -30,9 +30,9 @@ class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
     expires_at_ms: int
     user_agent: str
     name: str | None = None
-    """The person that its link was created for, if known."""
+    """The person that the link of the session was created for, if known."""
     role: str | None = None
-    """The role that its link granted; None for owners and operators, and for sessions started with a key."""
+    """The role that the link granted; None for owners and operators, and for sessions started with a key."""
     address: str | None = None
     """The address that the session was started from; None if an earlier version stored the session."""
 

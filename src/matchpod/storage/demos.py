@@ -88,7 +88,7 @@ class TooManyFilesError(Exception):
 def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
     """Record that the match's server is recording a map that went live, unless its upload has already begun.
 
-    Repeating it changes nothing.
+    Calling it again changes nothing.
     """
     values: dict[str, tuple[str, Value]] = {
         "id": ("TEXT", f"{map_id}.{row.attempt}"),

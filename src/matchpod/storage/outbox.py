@@ -383,7 +383,7 @@ async def org_of(db: Database, callback_id: str) -> str | None:
 async def list_callbacks(
     db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
 ) -> list[CallbackRow]:
-    """Return callbacks, newest first, of an organization (None: all) and in a state (None: any)."""
+    """Return the newest callbacks first, optionally only those of one organization or state."""
     conditions: list[str] = []
     params: dict[str, Value] = {"limit": limit}
     if org_id is not None:

@@ -1,4 +1,4 @@
-"""Store the tokens in overlay URLs. A token shows one match without a log-in. Only hashes are stored."""
+"""Store the tokens in overlay URLs. A token opens the overlay of one match without a log-in. Only hashes are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage import rows
 
 
 class OverlayToken(msgspec.Struct, frozen=True, kw_only=True):
-    """An overlay token, and the match that it shows."""
+    """An overlay token, and the match that it gives access to."""
 
     token_hash: str
     server_id: str

@@ -50,7 +50,7 @@ _IS_RETRIED: Final = "tries > 0 AND running_at_ms IS NULL"
 
 
 async def waiting_matches(db: Database, org_id: str | None) -> list[WaitingMatches]:
-    """Return how many matches wait in each region with open matches, of an organization (None: all organizations)."""
+    """Return how many matches wait in each region with open matches, optionally only those of one organization."""
     columns = ", ".join(
         f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {name},"
         f" MIN(CASE WHEN {condition} THEN created_at_ms END) AS {name}_since_ms"
@@ -79,7 +79,7 @@ async def newest_matches(
 ) -> list[StartedMatch]:
     """Return the newest matches of each region, and its last failed match, with the counts of all matches.
 
-    They are of an organization (None: all organizations), and were created since `since_ms`; `since_id` is the lowest
+    If `org_id` is given, only matches of this organization. All were created since `since_ms`; `since_id` is the lowest
     server id of this time. Matches of an organization are found by the index of its list, others by the primary key.
     """
     params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}

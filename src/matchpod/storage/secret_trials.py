@@ -1,8 +1,8 @@
 """Limit on how many servers a fleet's secret is tried at a time, while no server is known to accept it.
 
 A trial is an attempt to use the secret on a server. Each region has a few places per secret, which all processes share.
-A trial occupies a place until it ends, and keeps it if the server rejects the secret. So the secret is tried on at most
-as many servers as there are places, however many processes there are.
+A trial occupies a place until it ends. If the server rejects the secret, the place stays occupied. So the secret is
+tried on at most as many servers as there are places, however many processes there are.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
 async def newest(
     db: Database, *, status: ServerStatus | None, labels: Sequence[Label] = (), limit: int
 ) -> list[ServerRow]:
-    """Return servers of all organizations with a status (None: any) and all of these labels, newest first.
+    """Return servers of all organizations, newest first, with all of these labels, and with the status if one is given.
 
     They are ordered by id, because ids begin with the creation time.
     """

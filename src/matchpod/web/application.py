@@ -139,7 +139,7 @@ class Application:
     def direct_routes(self) -> Sequence[DirectRoute]:
         """The routes for posts of game servers, which are answered without a task and a request id.
 
-        They are most of all requests. There are no such routes if each post has a line in the access log.
+        These posts are most of all requests. There are no such routes if the access log has a line for each post.
         """
         if self._access_log is AccessLog.ALL:
             return ()

@@ -172,7 +172,7 @@ class _Sender:
     async def message(self, message: Message) -> bool:
         """Send a message; False after a timeout."""
         if self._connection is not None and self._connection.has_room:
-            await self._send(message)  # without a timer, because a timer costs half as much as sending
+            await self._send(message)  # without a timer for the timeout, because a timer costs half as much as sending
             return True
         try:
             async with asyncio.timeout(self._timeout_s) as self._timeout:

@@ -132,7 +132,11 @@ def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tu
 
 
 def end_demo_uploads_command() -> str:
-    """Return the command that replaces the upload header, which the plugin keeps, so that later demos are rejected."""
+    """Return the command that ends demo uploads.
+
+    It overwrites the token in the upload header, because the plugin keeps the header after the match. Later uploads are
+    rejected.
+    """
     return command("matchzy_demo_upload_header_value", quoted("none"))
 
 

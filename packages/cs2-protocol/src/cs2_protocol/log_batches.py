@@ -21,14 +21,15 @@ MAX_LINE_BYTES = 16 * 1024
 lines are not parsed, because even in four-byte characters they exceed the reader's `MAX_LINE_CHARS`."""
 
 OPENING_LINES = 256
-"""Number of first lines that are compared to distinguish two loads. A real load opens with 207 lines within one second.
-Two real loads began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
+"""Number of leading lines of a map load that are compared to distinguish two loads. A real load opens with 207 lines
+within one second. Two real loads began with 11,046 identical bytes, time stamps included, and differed only in the bots
+that joined."""
 
 CHECKSUM_BYTES = 4
 """Size of the checksum of an opening line. Stored as bytes, checksums take a tenth of the memory of integers."""
 
 HEAD_BYTES = 64
-"""Number of first bytes of a load that are compared if a post has no whole line: a time stamp and some text."""
+"""Number of leading bytes of a map load that are compared if a post has no whole line: a time stamp and some text."""
 
 LATE_MS = 5 * 60_000
 """Maximum time by which a late post was sent before the last post. A larger difference means that the server's clock

@@ -25,7 +25,7 @@ MAX_HELD_POSTS: Final = 128
 
 
 class HeldPosts(msgspec.Struct):
-    """The posts that wait for the posts before them."""
+    """Posts that arrived out of order, held until the posts before them arrive."""
 
     posts: list[LogPost] = []
 

@@ -1,8 +1,8 @@
 """Run a game server on Kubernetes as Agones expects it: the entry point of a game server image.
 
-It uses only the standard library of Python 3.9 or newer, because it must run in images without Matchpod and its
-dependencies. It runs as an installed package or from a folder (`python3 /path/of/matchpod_gameserver`), so its modules
-import each other relatively.
+The package uses only the standard library of Python 3.9 or newer, because it must run in images without Matchpod and
+its dependencies. It runs after an installation or from a folder (`python3 /path/of/matchpod_gameserver`), so its
+modules import each other relatively.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run the game as a child process, and report its state to Agones.
 
-It reports health while the game runs, and ready when its map is loaded. It ends the game on SIGTERM or when its match
-was abandoned, and exits when the game does. As process 1 of a container it also reaps orphans.
+The program reports health while the game runs, and ready when the map is loaded. It ends the game on SIGTERM or when
+the match was abandoned, and exits when the game exits. As process 1 of a container, it also reaps orphans.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEALTH_S = 2.0  # interval of health reports, less than half of the default peri
 RCON_S = 5.0  # timeout for an answer over RCON; a server that loads a map does not answer
 REFUSED_S = 10.0  # pause after a rejected password: CS2 bans an address after 5 of them within 30 s
 MAX_REFUSED = 4  # more than 1, because RCON may be open before the game has executed the file with the password
-QUIT_SHARE = 0.4  # of the grace period: the time after `quit`; the rest is for SIGTERM
+QUIT_SHARE = 0.4  # share of the grace period to wait after `quit`; the rest is for SIGTERM
 
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
 
@@ -62,7 +62,7 @@ class GameProcess:
 
     def begin_health(self) -> None:
         """Report health from now on, until this program ends."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the main thread waits for them
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the main thread waits for these signals
         threading.Thread(target=self._report_health, daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -147,7 +147,7 @@ class GameProcess:
         """End the game with a failure, so that Agones replaces the server."""
         log("ERROR", reason)
         self._has_failed = True
-        os.kill(os.getpid(), signal.SIGTERM)  # the main thread waits for it
+        os.kill(os.getpid(), signal.SIGTERM)  # the main thread waits for this signal
 
     def _find_map(self) -> str:
         try:

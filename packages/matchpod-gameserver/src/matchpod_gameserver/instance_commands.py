@@ -39,7 +39,7 @@ def remove_instances(arguments: Sequence[str]) -> int:
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> bool:
     """Remove folders that no server uses, and log their names; return False if a warning was logged.
 
-    With a name, it is also a failure that the server of that name still runs.
+    If a name is given, a server of that name that still runs is a failure too.
     """
     is_done = True
     for folder, state in instance.remove_unused(instances_dir, owner, name).items():

@@ -1,6 +1,7 @@
 """Ask the console of the game over RCON.
 
-This is possible until the server is ready, since the service then changes the password. At the end one `quit` is tried.
+The password is known until the server is ready; then the service changes it. To end the game, `quit` is still tried
+once.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The service has changed the RCON password, so the game cannot be asked. But the kernel knows whether a client is
 connected to its console, which the service is while it drives a match, and how many packets arrive: players send
-dozens per second. So a match with players goes on even if the service has vanished.
+dozens per second. So a match with players continues even if the service is gone for good.
 """
 
 from __future__ import annotations

@@ -263,7 +263,8 @@ class AgonesFleet:
                     self._allocations.forget(server_id)
                     return
                 if ref is not None and any(ref.is_same(gone) and server_id_of(gone) == server_id for gone in deleted):
-                    ref = None  # it has its label, so the next search by label shows whether it is gone
+                    # the server still has its match label, so the next search by label shows whether it is gone
+                    ref = None
             except (api_errors.RejectedError, api_errors.ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
             except api_errors.KubernetesError as exc:

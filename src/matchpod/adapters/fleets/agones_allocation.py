@@ -103,7 +103,7 @@ class Allocations:
             task.add_done_callback(self._deletions.discard)
 
     async def close(self) -> None:
-        """Stop all deletions. They are repeated when the match is released."""
+        """Stop all deletions. They are retried when the match is released."""
         for task in tuple(self._deletions):
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from matchpod.adapters.kubernetes.api_errors import SERVICE_UNAVAILABLE, ApiError
 
 MIN_WAIT_S = 0.5
-"""Minimum wait after a Retry-After, so that a request is not repeated at once."""
+"""Minimum wait after a Retry-After, so that a request is not retried at once."""
 
 PROBE_S = 1.0
 """Seconds between two readiness probes."""

@@ -1,6 +1,6 @@
 """Follow the game servers of a fleet: list them, then watch for changes, and list again if changes were missed.
 
-It never ends and never raises, except when cancelled. An observer gets the servers and their changes.
+The watch never ends and never raises, except when cancelled. An observer gets the servers and their changes.
 """
 
 from __future__ import annotations

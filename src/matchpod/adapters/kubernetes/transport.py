@@ -1,7 +1,7 @@
 """Send HTTP requests to a cluster. This is the only module that imports httpx, which takes a quarter of a second.
 
-It converts httpx's errors to ours. Redirects are not followed, and proxies in the environment are not used. While a
-busy server asks clients to wait (Retry-After), this process sends it no requests, unless it was only starting.
+The module converts httpx's errors to ours. Redirects are not followed, and proxies in the environment are not used.
+While a busy server asks clients to wait (Retry-After), this process sends it no requests, unless it was only starting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Place the rounds of a map side by side in a drawing: the first team above an axis, the second one below it."""
+"""Place the rounds of a map side by side in a drawing, with team 1 above an axis and team 2 below the axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Columns = list[tuple[StoredRound, float]]
 
 
 def place(rounds: Sequence[StoredRound]) -> tuple[Columns, int, list[Mark]]:
-    """Return the columns with gaps between halves and overtimes, the width of the drawing, and what is above them."""
+    """Return the columns with gaps between halves and overtimes, the width of the drawing, and the labels above it."""
     columns: Columns = []
     names: list[Mark] = []
     numbers: list[Mark] = []
@@ -39,7 +39,7 @@ def place(rounds: Sequence[StoredRound]) -> tuple[Columns, int, list[Mark]]:
 
 
 def team_labels(names: Mapping[Team | None, str], height: int, after: str = "") -> list[Mark]:
-    """Return the names of the teams, one at the top of the drawing and one at its bottom."""
+    """Return the team names as labels at the top and the bottom of the drawing."""
     above, below = names[Team.TEAM1], names[Team.TEAM2]
     return [
         label("name team1", (0, 46), f"▲ {shorten(above)}{after}", above),

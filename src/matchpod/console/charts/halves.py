@@ -1,7 +1,7 @@
 """Find where the halves and overtimes of a map begin, from its rounds.
 
 The settings of the game are not in the rounds. So halves are found by the change of sides, and overtime by a tie after
-two halves of equal length. Without these signs no part is named.
+two halves of equal length. If neither is found, the parts have no names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, st
     if rounds[-1].number <= 2 * half:
         return names
     if not _is_tied(by_number.get(2 * half)):
-        return {}  # other rules than two halves and overtime
+        return {}  # the map was played by other rules than two halves and overtime
     first = 2 * half + 1
     names[first] = "Overtime"
     later = [number for number in swaps if number > first]

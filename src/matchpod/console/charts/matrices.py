@@ -1,4 +1,4 @@
-"""Draw who killed or damaged whom as tables: a row per player who acts, a column per player it happens to."""
+"""Draw kills and damage between players as tables: a row per attacker, a column per victim."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import KillItem, MapLiveItem, RoundRestoredItem, TimelineItem
 
 HEAT_STEPS: Final = 5
-"""Shades above the one for zero; more cannot be told apart."""
+"""Number of shades besides the shade for zero. People cannot distinguish more."""
 
 Pair = tuple[str, str]
-"""The keys of two players: who acts, and to whom it happens."""
+"""The keys of the attacker and the victim."""
 
 _OTHERS: Final = Subject("", "bots, unlisted", None)
 """Stands for all bots and unlisted players together, as victims of damage."""
@@ -109,7 +109,7 @@ def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
 
 
 def heat(value: int, most: int) -> int:
-    """Return the shade of a number: 0 for zero, up to HEAT_STEPS for the highest one."""
+    """Return the shade of a number: 0 for zero, HEAT_STEPS for the highest number."""
     return 0 if value <= 0 else min(HEAT_STEPS, 1 + (value * HEAT_STEPS - 1) // max(most, 1))
 
 
@@ -126,8 +126,9 @@ def _render(
 ) -> Markup:
     """Return the table, in which players are grouped by team. Pairs without a value are zero.
 
-    The unit is what is counted, as in `Ann: 3 <unit> Ben`. Notes do not count in the totals. The words are the
-    caption, the corner, the headings of both totals (`row_total`, `column_total`), and a remark that may be empty.
+    The unit is used in tooltips such as `Ann: 3 <unit> Ben`. Notes do not count toward the totals. The words are the
+    caption, the text of the corner cell, the headings of both totals (`row_total`, `column_total`), and a remark that
+    may be empty.
     """
     actors, targets = {actor.key for actor in rows}, {target.key for target in columns}
     shown = {pair: value for pair, value in values.items() if pair[0] in actors and pair[1] in targets}
@@ -142,7 +143,7 @@ def _render(
     return render(
         "matrix",
         kind,
-        groups=[] if groups[0][0] is None else heads,  # without teams all are in one group
+        groups=[] if groups[0][0] is None else heads,  # without teams, all players are in one group
         columns=[(subject.name, is_first, number(suffered[subject.key])) for subject, is_first in order],
         bodies=by_team(lines, lambda line: line[0].team),
         total=number(sum(shown.values())),
@@ -169,5 +170,5 @@ def _totals(values: Mapping[Pair, int], index: int) -> Counter[str]:
 
 
 def _hidden(hidden: int, what: str) -> str:
-    """Return how many players are not in the table; nothing if all are."""
+    """Return a remark that says how many players were left out of the table; empty if none were."""
     return f"{plural(hidden, 'player')} with {what} not shown or counted." if hidden else ""

@@ -16,12 +16,12 @@ from matchpod.core.views.round_shapes import StoredRound
 
 _WIDTH: Final = 400
 _AXIS: Final = 255
-"""Where bars begin: to the left for fights that were lost, to the right for those that were won."""
+"""Where bars begin: to the left for lost fights, to the right for won fights."""
 _REACH: Final = 105
 _TOP: Final = 20
 _ROW: Final = 24
 _LEAST_SCALE: Final = 3
-"""A count that has the longest bar at least."""
+"""The count of a full-length bar, unless a higher count occurs."""
 
 Duels = tuple[int, int]
 """The fights that a player won and lost."""

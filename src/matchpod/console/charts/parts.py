@@ -1,4 +1,4 @@
-"""Render the parts that charts have in common: marks, drawings, and the names in their tables."""
+"""Render the common parts of charts: marks, drawings, and names in tables."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from markupsafe import Markup
 from matchpod.console.rendering import macro
 
 MAX_PLAYERS: Final = 32
-"""Players in a chart, the first ones; a full server has fewer. A deathmatch with many guests may have more."""
+"""Maximum number of players in a chart, more than most matches have. Further players are left out."""
 
 MAX_ROUNDS: Final = 200
-"""Rounds in a chart, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""
+"""Maximum number of rounds in a chart, the newest. A map with ten overtimes has fewer; more would make the page
+slow."""
 
 Point = tuple[float, float]
 Mark = tuple[str, str, list[str], str, str]
-"""A shape in a drawing: what it is, its CSS classes, its numbers, its text and its tooltip."""
+"""A shape in a drawing: its kind, CSS classes, coordinates, text and tooltip."""
 Cell = str | int | tuple[str, str]
-"""A cell of a table; a name and what follows it are two texts, since a name may have its own writing direction."""
+"""A table cell. A name is separate from the text after it, because it may have another writing direction."""
 
 
 def render(name: str, *values: object, **named: object) -> Markup:
@@ -37,17 +38,17 @@ def render_drawing(
     legend: Sequence[tuple[str, str]] = (),
     is_wide: bool = False,
 ) -> Markup:
-    """Return a drawing, its legend of signs and words, and its numbers as a table.
+    """Return a drawing with its legend (signs and their meaning), and its numbers as a table.
 
-    The first row of the table and the first cell of each row are headings. Its caption is the title, unless given. A
-    wide drawing keeps its size on a phone and scrolls; another one fits its width.
+    The first row of the table and the first cell of each row are headings. The caption defaults to the title. On a
+    phone, a wide drawing keeps its size and scrolls; any other drawing is scaled to fit.
     """
     named = {"table": table, "caption": caption or title, "legend": legend, "is_wide": is_wide}
     return render("drawing", kind, title, size, marks, **named)
 
 
 def bar(kind: str, corner: Point, size: Point, title: str = "") -> Mark:
-    """Return a rectangle, with a tooltip unless it has no title."""
+    """Return a rectangle, with the title, if any, as its tooltip."""
     return "bar", kind, [_px(value) for value in corner + size], "", title
 
 
@@ -56,7 +57,7 @@ def line(kind: str, start: Point, end: Point) -> Mark:
 
 
 def label(kind: str, at: Point, text: str, title: str = "") -> Mark:
-    """Return a text, with a tooltip unless it has no title."""
+    """Return a text, with the title, if any, as its tooltip."""
     return "label", kind, [_px(value) for value in at], text, title
 
 

@@ -1,4 +1,4 @@
-"""Identify the players of a chart, give them a name, and draw them by team."""
+"""Identify, name and group the players in a chart by team."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def by_team(entries: Iterable[T], team_of: Callable[[T], Team | None]) -> list[t
 
 
 def team_names(team1_name: str | None, team2_name: str | None) -> dict[Team | None, str]:
-    """Return the names of the teams, also for players without a team."""
+    """Return the team names, including a name for players without a team."""
     return {Team.TEAM1: clean(team1_name, "Team 1"), Team.TEAM2: clean(team2_name, "Team 2"), None: "No team"}
 
 
@@ -74,7 +74,7 @@ def rows_by_team(
     top: int,
     row: int,
 ) -> tuple[list[Mark], int]:
-    """Return the names of the teams, below each its players as drawn at their height, and where the last one ends."""
+    """Return the team names, each followed by the rows of its players, and the height where the last row ends."""
     marks: list[Mark] = []
     for team, members in by_team(entries, lambda entry: entry[0].team):
         marks.append(label(f"name {team_class(team)}", (0, top + 16), shorten(names[team], _HEAD_CHARS), names[team]))

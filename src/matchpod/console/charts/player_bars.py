@@ -19,14 +19,14 @@ _LEFT: Final = 138
 _REACH: Final = 168
 _ROW: Final = 38
 _LEAST_ADR: Final = 100.0
-"""An average that has the longest bar at least."""
+"""The average of a full-length bar, unless a higher average occurs."""
 
 Averages = tuple[float | None, float | None]
 """The ADR and the KAST of a player."""
 
 
 def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: str) -> Markup:
-    """Draw the players of a map, or of a series, which has no KAST. A player without a round has no averages."""
+    """Draw the players of a map, or of a series (without KAST). A player who played no round has no averages."""
     shown: list[tuple[Subject, Averages]] = [
         (
             player_subject(player.steam_id, player.name, player.team),

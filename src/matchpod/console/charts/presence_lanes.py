@@ -1,4 +1,4 @@
-"""Draw when each listed player was on the server: a lane per player, and the pauses across all lanes."""
+"""Draw when each listed player was on the server, as one lane per player, with pauses across all lanes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def presence_lanes(
     team1_name: str | None = None,
     team2_name: str | None = None,
 ) -> Markup:
-    """Draw the lanes between two times, in ISO 8601. For a match that is being played the second one is now.
+    """Draw the lanes between two times, in ISO 8601. For a match in progress, the second time is the current time.
 
     The items may be those of several maps of the match, in order.
     """
@@ -113,7 +113,7 @@ def _lane(lane: Lane, y: float, window: TimeRange) -> list[Mark]:
 
 
 def _place(span: TimeRange, window: TimeRange) -> tuple[float, float]:
-    """Return where a bar begins, and its width: enough to be seen."""
+    """Return where a bar begins, and its width, which is at least wide enough to be seen."""
     left, right = (_x(at, window) for at in span)
     return left, max(2.0, right - left)
 

@@ -30,18 +30,18 @@ REASONS: Final = {
     RoundEndReason.DRAW: ("draw", "equal"),
     RoundEndReason.UNKNOWN: ("reason unknown", "question"),
 }
-"""Words for what decided a round, and the name of an icon in the template."""
+"""The reason of a round's end in words, and the name of its icon in the template."""
 
 _Cell = tuple[int, str, str, str, str, str, str]
-"""The number of a round, its CSS classes and tooltip; icon, sign and words; and how many of the team were alive."""
+"""The round number, CSS classes and tooltip; icon, sign and words; and the number of survivors of the team."""
 
 
 def round_strip(
     rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, address: str = "", is_over: bool = False
 ) -> Markup:
-    """Draw the rounds of a map; the last one is open if it is not decided, unless the map is over.
+    """Draw the rounds of a map. Unless the map is over, an undecided last round is shown as open.
 
-    With an `address` each round links to the feed of that address and its number.
+    If an `address` is given, each round links to its feed: the address followed by the round number.
     """
     if not rounds:
         return render("empty", "round-strip", "No rounds yet.")
@@ -83,7 +83,7 @@ def _side_class(side: Side | None) -> str:
 
 
 def _result(record: StoredRound, team: Team, open_round: int | None) -> tuple[str, str, str]:
-    """Return the icon, the sign and the words for what a round was for a team; a sign with an icon is read aloud."""
+    """Return the icon, sign and words for a round from a team's view. Screen readers read a sign with an icon aloud."""
     if record.number == open_round:
         return "", side_letter((record.team1 if team is Team.TEAM1 else record.team2).side), "being played"
     if record.winner is None:
@@ -100,7 +100,7 @@ def _reason(record: StoredRound) -> tuple[str, str]:
 
 
 def _sentence(record: StoredRound, names: Mapping[Team | None, str], open_round: int | None) -> str:
-    """Return what happened in a round, for its tooltip."""
+    """Return the tooltip of a round, which describes its result."""
     outcome = "being played" if record.number == open_round else _outcome(record, names)
     parts = [f"Round {record.number}: {outcome}"]
     if record.score is not None:

@@ -1,4 +1,4 @@
-"""Draw by how many rounds a team was ahead after each round."""
+"""Draw the leading team's lead in rounds after each round."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from matchpod.core.views.round_shapes import StoredRound
 
 _AXIS: Final = 134
 _REACH: Final = 64
-"""The height of the longest bar."""
+"""The height of a full-length bar."""
 _HEIGHT: Final = 232
 _LEAST_SCALE: Final = 4
-"""A lead that has the longest bar at least, so that a lead of one round does not look like a rout."""
+"""The lead of a full-length bar, unless a larger lead occurs. A lead of one round must not look large."""
 
 
 def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
-    """Draw the difference of the score: up for the first team, down for the second one."""
+    """Draw the difference of the scores: upward if team 1 leads, downward if team 2 leads."""
     if not any(record.score is not None for record in rounds):
         return render("empty", "score-race", "No score yet.")
     names = team_names(team1_name, team2_name)

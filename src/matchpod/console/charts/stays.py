@@ -1,4 +1,4 @@
-"""Find out from a timeline when each listed player was on the server, and when the game was paused."""
+"""Compute from a timeline when each listed player was on the server, and when the game was paused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchpod.core.views.timeline_items import (
 )
 
 MAX_LANES: Final = 64
-"""Players in the chart: more than a server has places for. A match without a list may have more guests."""
+"""Maximum number of players in the chart, as many as a server has slots. A match without a roster may have had more."""
 
 TimeRange = tuple[float, float]
 """A time range, in seconds since 1970."""
@@ -31,17 +31,17 @@ class Lane(msgspec.Struct, frozen=True):
     subject: Subject
     spans: tuple[TimeRange, ...]
     was_here: bool
-    """Whether the player ever joined, maybe before or after the times in the chart."""
+    """Whether the player ever joined, even if outside of the time range of the chart."""
 
 
 def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], window: TimeRange) -> list[Lane]:
-    """Return a lane per listed player; without a list, per player in the timeline."""
+    """Return a lane per listed player; without a roster, a lane per player in the timeline."""
     changes: dict[str, list[tuple[bool, float]]] = {}
     guests: dict[str, RosterPlayer] = {}
     for item in items:
         if not isinstance(item, PlayerConnectedItem | PlayerDisconnectedItem) or item.player.steam_id is None:
             continue
-        if not item.timestamp:  # a version that did not store it
+        if not item.timestamp:  # an earlier version did not store this time
             continue
         person, steam_id = item.player, item.player.steam_id
         changes.setdefault(steam_id, []).append((isinstance(item, PlayerConnectedItem), seconds(item.timestamp)))
@@ -51,7 +51,7 @@ def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], wi
 
 
 def find_pauses(items: Iterable[TimelineItem], window: TimeRange) -> list[TimeRange]:
-    """Return when the game was paused; the last pause may still last."""
+    """Return the time ranges in which the game was paused; the last pause may not have ended."""
     changes = [
         (isinstance(item, PausedItem), seconds(item.timestamp))
         for item in items
@@ -82,7 +82,7 @@ def _lane(
 
 
 def _spans(changes: Sequence[tuple[bool, float]], window: TimeRange) -> list[TimeRange]:
-    """Return the times between a start and the next end. An end without a start began before the window."""
+    """Return the times from each start to the next end. If the first change is an end, the window's start counts."""
     start, end = window
     spans: list[TimeRange] = []
     since = None if not changes or changes[0][0] else start

@@ -9,28 +9,28 @@ from unicodedata import east_asian_width
 from cs2_protocol.game import Side, Team
 
 MISSING = "–"
-"""Stands for a number that was not measured."""
+"""Shown instead of a number that was not measured."""
 
 MAX_NAME_CHARS = 256
-"""Characters of a name in a tooltip or table; names in the log are not longer."""
+"""Maximum length of a name in a tooltip or table. Names in the log are not longer."""
 
 MAX_LABEL_CHARS = 17
-"""Characters of a name beside a bar: a player ID has as many, and more do not fit on a phone."""
+"""Maximum length of a name beside a bar: the length of a player ID. Longer names do not fit on a phone."""
 
 UNLISTED = "unlisted player"
 
 _BROAD = frozenset("MWmw@%&")
-# Embeddings, overrides and isolates of the writing direction would also turn around the text after the name.
+# Embeddings, overrides and isolates of the writing direction would also reverse the text after the name.
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(name: str | None, fallback: str = UNLISTED) -> str:
-    """Return a name without control characters and directions of writing; the fallback if nothing is left."""
+    """Return a name without control and text direction characters; the fallback if no other character is left."""
     return _UNSHOWABLE.sub("", name or "").strip()[:MAX_NAME_CHARS] or fallback
 
 
 def shorten(name: str, limit: int = MAX_LABEL_CHARS) -> str:
-    """Return a clean name, cut to the width of `limit` usual characters with an ellipsis."""
+    """Return a clean name, truncated with an ellipsis to the width of `limit` average characters."""
     widths = list(accumulate(_width(char) for char in name))
     if not widths or widths[-1] <= limit:
         return name
@@ -58,5 +58,5 @@ def side_letter(side: Side | None) -> str:
 
 
 def team_class(team: Team | None) -> str:
-    """Return the CSS class of a team; the one of muted text without a team."""
+    """Return the CSS class of a team; without a team, the class of muted text."""
     return "muted" if team is None else team.value

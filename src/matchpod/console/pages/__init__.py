@@ -1,1 +1,1 @@
-"""The pages, one module per entry of the menu: read from the services, return a rendered template."""
+"""Handle the requests for pages, with one module per menu entry. Handlers read from services and render templates."""

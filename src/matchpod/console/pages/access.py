@@ -1,7 +1,7 @@
 """Access: keys, the webhook secret, sessions and the audit log of an organization; sessions and log of operators.
 
 Keys and secrets are managed by owners with all scopes only: admins see them without buttons, members see only their
-own key. So no key can be used to create one with more rights than it has. A new key and a revealed secret are in one
+own key. So no key can be used to create a key with more rights. A new key and a revealed secret are in one
 response only, which browsers do not store.
 """
 
@@ -42,7 +42,7 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 
     session: object
     who: str
-    """The person, or what it was begun with."""
+    """The person, or what started the session."""
     browser: str
     may_end: bool
 
@@ -51,7 +51,7 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
     lines: Sequence[SessionLine]
     page: int
     total: int
-    """The sessions on all pages."""
+    """Number of sessions on all pages."""
     page_size: int = SESSIONS_PER_PAGE
 
 
@@ -76,7 +76,7 @@ async def create_key(visit: Visit) -> Response:
 
 
 async def rotate_key(visit: Visit) -> Response:
-    """Replace a key by a new one and show its text, once."""
+    """Replace a key with a new key and show its text, once."""
     key_id, given = visit.call.params[0], await visit.form()
     overlap = next((choice for choice in OVERLAPS if choice[0] == given.get("overlap", "")), OVERLAPS[0])
     created = await visit.deps.keys.rotate(
@@ -133,7 +133,7 @@ async def replace_secret(visit: Visit) -> Response:
 
 
 async def end_session(visit: Visit) -> Response:
-    """End a session: any of the organization for owners, those of the same key for others."""
+    """End a session: owners may end any session of the organization, others only sessions of the same key."""
     user, session_id = visit.user, visit.call.params[0]
     found = await visit.deps.sessions.get(user.org_id, session_id)
     if found is None or not (_sees_all(user) or _is_own(user, session_id, found.key_id)):
@@ -193,7 +193,7 @@ def _may_end(visit: Visit, session_id: str, key_id: str | None) -> bool:
 
 
 def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
-    """True for the session of the user, and others that were begun with the same key."""
+    """True for the user's session, and for sessions started with the same key."""
     return session_id == user.session_id or (user.principal is not None and key_id == user.principal.key_id)
 
 

@@ -1,4 +1,4 @@
-"""Create a match with a form, or see the request that would create it."""
+"""Create a match with a form, or show the API request that would create it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALREADY_CREATED = (
 
 
 async def form(visit: Visit) -> Response:
-    """Show the form, filled so that it can be sent at once in a sandbox."""
+    """Show the form. In a sandbox, it is filled in, so that it can be submitted at once."""
     regions = await open_regions(visit)
     first = next((region for region in regions if region.is_sandbox), regions[0] if regions else None)
     may_call_back = await visit.deps.services.private_callbacks.are_allowed()
@@ -37,7 +37,7 @@ async def form(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create the match; the same form creates it once, even if it is sent again."""
+    """Create the match. If the same form is submitted again, no second match is created."""
     given = await visit.form()
     values, once = match_form.given_values(given), given.get("once") or new_once()
     try:
@@ -52,7 +52,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def as_curl(visit: Visit) -> Response:
-    """Show the request that the form would send, with its faults; create nothing."""
+    """Show the request that the form would send, with its faults, without creating a match."""
     given = await visit.form()
     values, faults = match_form.given_values(given), FormFaults()
     try:
@@ -94,7 +94,7 @@ async def _page(
 
 
 async def open_regions(visit: Visit) -> list[RegionState]:
-    """Return the regions that accept matches, those whose servers can be used at present first."""
+    """Return the regions that accept matches; regions with available servers come first."""
     accepting = [state for state in await visit.deps.services.regions.states() if state.is_switched_on]
     return sorted(accepting, key=lambda state: not state.view.is_active)
 

@@ -1,4 +1,4 @@
-"""Deliveries: all callbacks with their attempts, how to verify one, and buttons that send them again."""
+"""Show all callbacks with their attempts and how to verify their signatures, and send callbacks again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATH: Final = "/console/deliveries"
 LABELS: Final = {"serverId": "Server id", "since": "Created from", "until": "to"}
 """The filters that have a field on the page."""
 RESEND: Final = "resendSince"
-"""The parameter with the time from which the form that sends callbacks again begins."""
+"""The parameter with the initial start time in the form that sends callbacks again."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STATES: Final = (
     ("", "All"),
@@ -36,7 +36,7 @@ FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filena
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What a receiver needs to check the signature of an attempt."""
+    """The data that a receiver needs to check the signature of an attempt."""
 
     number: int
     message_id: str
@@ -138,7 +138,7 @@ def _sentence(fault: MatchpodError) -> str:
 
 
 def _check(callback: CallbackDetail) -> Check | None:
-    """What is needed to check the last attempt whose headers are known; None if there is none."""
+    """Return the data to check the last attempt whose headers are stored; None if there is none."""
     for attempt in reversed(callback.attempts):
         headers = {name.lower(): value for name, value in (attempt.request_headers or {}).items()}
         message_id, timestamp = headers.get(ID_HEADER), headers.get(TIMESTAMP_HEADER, "")

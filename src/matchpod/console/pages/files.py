@@ -1,4 +1,4 @@
-"""The files that pages use: style sheets, scripts, the icon."""
+"""Serve the static files of pages: style sheets, scripts, the icon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.web.http.responses import Response
 
 
 async def asset(_: ConsoleDeps, call: Call) -> Response:
-    """Return a file, if its address has the hash of its content.
+    """Return a file if its URL contains the hash of its content.
 
     During a rolling update, a page of one version may ask a process of another: its file would be cached for a year
     under the wrong hash.

@@ -1,4 +1,4 @@
-"""Live: all open matches, and those that ended lately or failed; what needs attention is in a strip above them."""
+"""Show the wall: open matches, and those that ended recently or failed, below a strip of what needs attention."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from matchpod.service.reading.wall import MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAMES: Final = {"table": WallView.TABLE, "wall": WallView.CARDS}
-"""The names of the wall in streams by how it is drawn; grouped by a label, its name follows after a slash. Pages of
-earlier versions have cards and follow `wall`.
+"""The views of the wall, by the name of the wall in streams. If the wall is grouped by a label, a slash and the name of
+the label follow. Pages of earlier versions have cards and follow `wall`.
 """
 
 PATH: Final = "/console"
 FILTERS: Final = ("view", "group", "state", "region", "label", "search", "screen")
-"""The parameters of the page. Its script applies those that choose matches, here and to what comes later."""
+"""The parameters of the page. The script of the page applies the parameters that filter matches, also to matches that
+are added later."""
 MUTED: Final = (
     ("call", "a player asked for an admin"),
     ("gone", "a player is gone"),
@@ -41,14 +42,14 @@ MUTED: Final = (
     ("pending", "matches wait for a free server"),
     ("tries", "a server did not start at the first try"),
 )
-"""The kinds of reasons that a person can mute, in words."""
+"""The kinds of attention that a person can mute, with their descriptions."""
 MAX_SEARCH: Final = 300
-"""Characters of a search; an external id has at most 255."""
+"""Maximum length of a search; an external id has at most 255 characters."""
 _TIME: Final = re.compile(r"[0-9]{1,15}")
 
 
 async def wall(visit: Visit) -> Response:
-    """Show the wall; operators have none, and see their own page instead."""
+    """Show the wall; operators are redirected to their own page."""
     if visit.user.is_operator:
         return redirect("/console/operator")
     if Scope.SERVERS_READ not in visit.principal.scopes:
@@ -69,9 +70,9 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Take matches that failed off the wall: those on `servers`, or all that ended before a time."""
+    """Acknowledge failed matches: the given servers, or all that ended before a time. The wall no longer shows them."""
     given, service = await visit.form(), visit.deps.acknowledgements
-    if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # of a page of an earlier version
+    if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # sent by a page of an earlier version
         raise InvalidParamsError("Only matches that failed are acknowledged.")
     if "ended_before" in given:
         done = await service.acknowledge_older(visit.principal, _time(given["ended_before"], "ended_before"))
@@ -91,7 +92,7 @@ async def undo(visit: Visit) -> Response:
 
 
 async def claim(visit: Visit) -> Response:
-    """Say who takes care of a match."""
+    """Claim a match: record who takes care of it."""
     given = await visit.form()
     name, note = given.get("name", "").strip(), given.get("note", "").strip()
     await visit.deps.claims.claim(visit.principal, visit.call.params[0], name=name, note=note)
@@ -105,7 +106,7 @@ async def release_claim(visit: Visit) -> Response:
 
 
 async def broadcast_of(visit: Visit, name: str) -> Broadcast:
-    """Return the broadcast of a wall by its name in streams; NotFoundError if there is none."""
+    """Return the broadcast of a wall by its name in streams; NotFoundError for an unknown name."""
     kind, _, grouped_by = name.partition("/")
     if kind not in NAMES or (grouped_by and label_name_fault(grouped_by)):
         raise NotFoundError("There is no such page.")
@@ -126,8 +127,8 @@ def _time(text: str, field: str) -> int:
 
 
 async def _back(visit: Visit, given: Mapping[str, str], notice: str, number: int = 0) -> Response:
-    """Return to the wall as it was, which the form says in `back`; what was done is on it already."""
+    """Redirect to the wall with the parameters in the field `back`. The wall already shows the change."""
     before = {name: value for name, value in parse_qsl(given.get("back", "").removeprefix("?")) if name in FILTERS}
-    with suppress(MatchpodError):  # it is done; the walls follow within a second
+    with suppress(MatchpodError):  # the change is stored, and walls are updated within a second anyway
         await visit.deps.broadcasts.refresh(visit.principal.org_id, NAMES)
     return visit.done(f"{PATH}?{urlencode(before)}" if before else PATH, notice, number=number)

@@ -45,7 +45,7 @@ async def by_key(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def link(deps: ConsoleDeps, call: Call) -> Response:
-    """Show the form that begins a session with the link; it looks the same for every link."""
+    """Show the form that begins a session with the link; the form looks the same for every link, valid or not."""
     return page("login_link.html", path=call.scope["path"])
 
 
@@ -67,7 +67,7 @@ async def log_out(visit: Visit) -> Response:
 
 
 async def _begin(deps: ConsoleDeps, call: Call, session: NewSession, path: str) -> Response:
-    """Answer with the new cookie; a session that this browser had before ends, so that none is left unnoticed."""
+    """Answer with the new cookie; the earlier session of this browser ends, so that no session is left unnoticed."""
     before = await deps.sessions.find(deps.origins.read_cookie(call))
     if before is not None:
         await deps.sessions.log_out(before)
@@ -79,7 +79,7 @@ def _too_often(error: RateLimitError, path: str) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return the path, with its query, if it is one of our pages, else the first page: never lead to other sites."""
+    """Return the path with its query if it is one of our pages, else the first page. Never redirect to other sites."""
     is_own = (path == HOME or path.startswith((f"{HOME}/", f"{HOME}?"))) and path.isascii() and path.isprintable()
     return path if is_own and "\\" not in path and not path.startswith(f"{HOME}/login") else HOME
 

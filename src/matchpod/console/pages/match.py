@@ -1,4 +1,4 @@
-"""One match: live while it is played, with its result afterwards."""
+"""Show a match, live or with its result, and execute the actions on its page."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ KIND: Final = "match"
 """The first part of the name of a match in streams; the second is the id of its server."""
 
 _Rejected = tuple[Mapping[str, str], InvalidParamsError]
-"""What was typed into the form of a ruling, and why it was rejected."""
+"""The values entered in the form of a ruling, and why they were rejected."""
 _NotAccepted = tuple[Mapping[str, str], Rejection]
-"""What was typed into the form of an action, and why it was not accepted."""
+"""The values entered in the form of an action, and why they were not accepted."""
 _NUMBER: Final = re.compile(r"[0-9]{1,3}")
 
 
 async def act(visit: Visit) -> Response:
-    """Do what a button on the page says."""
+    """Execute the action of a button on the page."""
     server_id, name = visit.call.params
     action = next((known for known in ACTIONS if known.name == name), None)
     match = await visit.deps.details.get(visit.principal, server_id)
@@ -77,7 +77,7 @@ async def act(visit: Visit) -> Response:
 
 
 async def rule(visit: Visit) -> Response:
-    """Rule on a match that has ended; show its page with the faults if that is rejected."""
+    """Rule on a match that has ended; show the page of the match with the faults if the ruling is rejected."""
     server_id, given = visit.call.params[0], read_given(await visit.form())
     body = msgspec.json.encode({name: text for name, text in given.items() if text})
     try:
@@ -88,7 +88,7 @@ async def rule(visit: Visit) -> Response:
 
 
 async def request_action(visit: Visit) -> Response:
-    """Request an action on a running match; show its page with the form again if that is not accepted."""
+    """Request an action on a running match; if it is not accepted, show the page of the match with the form again."""
     form = await visit.form()
     server_id, given = visit.call.params[0], read_action(form)
     body = msgspec.json.encode(read_body(given))
@@ -102,7 +102,7 @@ async def request_action(visit: Visit) -> Response:
 
 
 async def create_again(visit: Visit) -> Response:
-    """Create the match once more; show its page with the form again if that is not accepted."""
+    """Create the match once more; if that is not accepted, show the page of the match with the form again."""
     given, match = await visit.form(), await visit.deps.details.get(visit.principal, visit.call.params[0])
     if not match.has_ended:
         raise MatchNotEndedError("The match has not ended.")
@@ -127,7 +127,7 @@ async def result(visit: Visit) -> Response:
 
 
 async def demo(visit: Visit) -> Response | PartedResponse:
-    """Return a file of the demo of a map, or the way to it."""
+    """Return a demo file of a map, or a redirect to it."""
     number = read_demo_query(query_of(visit.call))
     services = visit.deps.services
     file = await services.demos.download(visit.principal, visit.call.params[0], number)
@@ -140,12 +140,12 @@ async def log(visit: Visit) -> PartedResponse:
 
 
 async def _refresh(visit: Visit, server_id: str) -> None:
-    with suppress(MatchpodError):  # it is done; the page follows within a second
+    with suppress(MatchpodError):  # the change is stored, and the page is updated within a second anyway
         await (await broadcast_of(visit, server_id)).refresh()
 
 
 async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "", number: int = 0) -> Response:
-    """Return to the page, or to a place on it."""
+    """Redirect to the page, or to an element of it."""
     await _refresh(visit, server_id)
     path = f"/console/matches/{server_id}"
     if not place:
@@ -201,26 +201,26 @@ def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None
 
 
 async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
-    """Return the rulings that were made, for those who may make them."""
+    """Return all rulings on the match, if the user may rule on matches."""
     if not (match.has_ended and visit.may(Who.REFEREE)):
         return ()
     return await visit.deps.details.rulings(visit.principal, match.server_id)
 
 
 async def _failure(visit: Visit, match: MatchDetail) -> FailureDetail | None:
-    """Return what is known of a failed server, for those who may read its log."""
+    """Return the error of a failed server, if the user may read its log."""
     if match.status is not ServerStatus.FAILED or not visit.may(Who.MANAGER):
         return None
     return await visit.deps.details.failure(visit.principal, match.server_id)
 
 
 def _number(text: str) -> int:
-    """Return a number in the address; 0 if it is none."""
+    """Return the number in a query parameter; 0 if it is not a number."""
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> MatchResult | None:
-    """Return what was played of a match that has ended, or on an earlier map that people chose; else None."""
+    """Return the result of a match that has ended, or of an earlier map that the user chose; else None."""
     match = view.match
     if match.has_ended:
         return await result_of(visit, match, view.map_number if chosen is None else chosen.map_number)
@@ -230,13 +230,13 @@ async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> M
 
 
 def _prefilled(view: MatchScreen, query: Mapping[str, str]) -> ActionForm | None:
-    """Return the form that a link in the table of players leads to; scripts open it without a new page."""
+    """Return the form that a link in the table of players opens; scripts open the form without a new page."""
     found = next((form for form in view.action_forms() if form.type == query.get("act") in OF_A_ROW), None)
     return None if found is None else prefilled(found, query.get("player", ""), query.get("as", ""))
 
 
 def _again(view: MatchScreen, given: Mapping[str, str], error: Rejection) -> ActionForm:
-    """Return the form of an action that was not accepted, as it was sent."""
+    """Return the form of an action that was not accepted, with the submitted values."""
     form = next(form for form in view.action_forms() if form.type == given["type"])
     return with_action_faults(form, given, error)
 

@@ -1,4 +1,4 @@
-"""Matches: the history of an organization with the filters of the API, also as CSV; cancel or send again several."""
+"""List the matches of an organization with the filters of the API, also as CSV. Cancel or resend selected matches."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LABELS: Final = {
 }
 """The filters that have a field on the page."""
 OTHERS: Final = ("status", "externalMatchId", "label")
-"""Filters that links lead to, without a field."""
+"""Filters that only links set. They have no field on the page."""
 SELECTED: Final = "selected-"
-"""Followed by the id of a server in the name of a field."""
+"""Prefix of the name of a field; the id of a server follows."""
 MAX_FILTERS: Final = 20
 CSV: Final = b"text/csv; charset=utf-8"
 FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="matches.csv"'),)
@@ -67,7 +67,7 @@ async def cancel_selected(visit: Visit) -> Response:
     for server_id in selected:
         server = await matches.get(visit.principal, server_id)
         if server.status not in (ServerStatus.STOPPED, ServerStatus.FAILED):
-            with suppress(ServerNotRunningError):  # it has ended meanwhile
+            with suppress(ServerNotRunningError):  # the match has ended meanwhile
                 await matches.cancel(visit.principal, server_id)
                 canceled += 1
     word = "selection-canceled" if canceled else "selection-not-canceled"
@@ -81,7 +81,7 @@ async def redeliver_selected(visit: Visit) -> Response:
     for server_id in selected:
         found = await callbacks.list(visit.principal, CallbacksQuery(server_id=server_id, page_size=1))
         if found.items and found.items[0].state is not CallbackState.WAITING:
-            with suppress(CallbackWaitingError):  # another person has sent it meanwhile
+            with suppress(CallbackWaitingError):  # another person has sent the callback meanwhile
                 await callbacks.redeliver(visit.principal, found.items[0].id)
                 sent += 1
     word = "selection-redelivered" if sent else "selection-not-redelivered"
@@ -97,7 +97,7 @@ def _selected(given: Mapping[str, str]) -> Sequence[str]:
 
 
 def _back(visit: Visit, given: Mapping[str, str], notice: str, *, number: int) -> Response:
-    """Return to the list with the same filters."""
+    """Redirect to the list with the same filters."""
     query = urlencode(parse_qsl(given.get("back", ""))[:MAX_FILTERS])
     return visit.done(f"{PATH}?{query}" if query else PATH, notice, number=number)
 
@@ -117,8 +117,8 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
         heading, left = b"", left - len(rows)
         if len(items) < page_size:
             return
-        # Matches that begin or end meanwhile would move the others to other pages, so read on from the time of the
-        # last one; those of the same millisecond are read again.
+        # Matches that begin or end meanwhile would move the others to other pages, so the next query begins at the time
+        # of the last match; matches of the same millisecond are read again.
         last = read_date(items[-1].created_at)
         if last is None or last.before_ms == before_ms:
             number += 1

@@ -1,4 +1,4 @@
-"""Operator: the whole installation, its processes and organizations."""
+"""Show operators the whole installation, its processes and organizations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overlay of one match for OBS, opened by a token instead of a session."""
+"""Serve the overlay of one match for OBS, which is opened with a token instead of a session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def show(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
-    """Send what changes on the overlay, until its token is ended."""
+    """Send changes of the overlay until its token is deleted."""
     overlay = await _find(deps, call)
     position = positions_of(call).get(NAME, "")
     frames = deps.broadcasts.view(f"overlay {overlay.server_id}", {await _broadcast(deps, overlay): position})

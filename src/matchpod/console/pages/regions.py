@@ -1,4 +1,4 @@
-"""Regions: which there are, whether they accept matches, and how many servers are free."""
+"""Show all regions, whether they accept matches, and how many servers are free; switch and check regions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matchpod.web.http.responses import Header, Response
 PATH = "/console/regions"
 
 REFRESH: Final[Header] = (b"refresh", b"2")
-"""Lets the browser load the page again, in seconds, while a region is being checked."""
+"""The header that makes browsers reload the page while a region is being checked; the value is in seconds."""
 
 
 async def table(visit: Visit) -> Response:
     """Show all regions, with the last 24 hours of the organization; for operators of all organizations.
 
-    A key that may not read matches sees the regions only.
+    Without the right to read matches, only the regions are shown.
     """
     user = visit.user
     may_read = user.principal is None or Scope.SERVERS_READ in user.principal.scopes
@@ -48,7 +48,7 @@ async def switch_off(visit: Visit) -> Response:
 
 
 async def check(visit: Visit) -> Response:
-    """Let the service check the servers of a region; that of a cluster takes one of its waiting pods."""
+    """Let the service check the servers of a region. In a cluster, the check allocates a waiting pod."""
     code, services = visit.call.params[0], visit.deps.services
     region = services.regions.get(code)
     may_allocate = region is not None and region.fleet.slots is None

@@ -1,7 +1,7 @@
-"""Create many matches from a pasted sheet: all of them, or none while a row is wrong.
+"""Create many matches from a pasted sheet. If any row is invalid, no match is created.
 
-A match that was created is not created again if the sheet is sent once more: each has an idempotency key of its own,
-made from the form and from what the row says.
+If the sheet is submitted again, existing matches are not created again: each row has its own idempotency key, derived
+from the form and the values of the row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATH = "/console/create/sheet"
 
 
 class CheckedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row as it is shown: what it would create, and what is wrong with it."""
+    """A row as shown on the page: the match that it would create, and its faults."""
 
     number: int
     external_id: str
@@ -34,7 +34,7 @@ class CheckedRow(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     faults: Sequence[str]
     server_id: str = ""
-    """The match that was created; empty if none was."""
+    """The server id of the created match; empty if no match was created."""
 
 
 async def form(visit: Visit) -> Response:
@@ -47,7 +47,7 @@ async def form(visit: Visit) -> Response:
 
 
 async def check(visit: Visit) -> Response:
-    """Show what the sheet would create, and what is wrong with it; create nothing."""
+    """Show the matches that the sheet would create, and its faults, without creating matches."""
     given = await visit.form()
     common, text = _common(given), given.get("sheet", "")
     sheet, rows = await _checked(visit, text, common)
@@ -55,7 +55,7 @@ async def check(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create the matches of the sheet, if no row is wrong; what was created stays if a limit stops it."""
+    """Create the matches of the sheet if no row is invalid. Created matches remain if a limit is reached."""
     given = await visit.form()
     common, text, once = _common(given), given.get("sheet", ""), given.get("once") or _new_once()
     sheet, rows = await _checked(visit, text, common)
@@ -148,5 +148,5 @@ async def _page(
 
 
 def _new_once() -> str:
-    """Return the beginning of the idempotency keys of one form."""
+    """Return the prefix of the idempotency keys of one form."""
     return f"console-{secrets.token_urlsafe(16)}"

@@ -1,4 +1,4 @@
-"""Send a browser what changes on all pages that it shows, in one stream."""
+"""Send a browser the changes of all its open pages in one stream."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from matchpod.web.query_strings import query_of
 PAGES: Final = "pages"
 """The parameter with the pages of a stream: `wall:POSITION,match/SERVER_ID:POSITION`, each once."""
 SESSION: Final = "session"
-"""The parameter with the session that the pages were loaded with."""
+"""The parameter that identifies the session in which the pages were loaded."""
 MAX_PAGES: Final = 40
 
 _PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.-]{1,64})?):([0-9a-f.]{0,32})")
 
 
 async def follow(visit: Visit) -> EventStream:
-    """Send what changes on the pages of a browser. The stream ends with the session.
+    """Send the changes of a browser's pages. The stream ends with the session.
 
-    UnauthorizedError if the pages were loaded in another session: they may show another organization.
+    UnauthorizedError if the pages were loaded in another session: these pages may show another organization.
     """
     if visit.query().get(SESSION, visit.user.session_id) != visit.user.session_id:
         raise UnauthorizedError("These pages belong to a session that has ended.")
@@ -46,7 +46,7 @@ async def follow(visit: Visit) -> EventStream:
 
 
 def positions_of(call: Call) -> dict[str, str]:
-    """Return the names of the pages, each with the position after which changes are sent; "" for everything."""
+    """Return the names of the pages, each with the position after which changes are sent; "" to send all fragments."""
     listed = [page for page in dict(query_of(call)).get(PAGES, "").split(",") if page]
     if len(listed) > MAX_PAGES:
         raise InvalidParamsError(f"{PAGES} has {len(listed)} pages. A stream has at most {MAX_PAGES}.")
@@ -57,7 +57,7 @@ def positions_of(call: Call) -> dict[str, str]:
 
 
 async def _broadcast(visit: Visit, name: str) -> Broadcast:
-    """Return the broadcast of a page. ForbiddenError as for the page; NotFoundError if there is none."""
+    """Return the broadcast of a page. ForbiddenError as for the page; NotFoundError for an unknown page."""
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
     kind, _, shown = name.partition("/")
@@ -65,5 +65,6 @@ async def _broadcast(visit: Visit, name: str) -> Broadcast:
         try:
             return await match.broadcast_of(visit, shown)
         except ForbiddenError as exc:
-            raise NotFoundError(str(exc)) from exc  # one page of another organization does not stop the others
+            # a page of another organization does not stop the stream of the other pages
+            raise NotFoundError(str(exc)) from exc
     return await live.broadcast_of(visit, name)

@@ -1,4 +1,4 @@
-"""Webhooks: list, create, change, try and delete them, and send again what they sent.
+"""List, create, change, test and delete webhooks, and send deliveries again.
 
 The secret of a webhook is in one response only, which browsers do not store.
 """
@@ -23,7 +23,7 @@ from matchpod.web.http.responses import Response
 
 PATH: Final = "/console/webhooks"
 EVENT: Final = "event-"
-"""Begins the name of the box of a type of events."""
+"""Prefix of the checkbox name of an event type."""
 FIELDS: Final = {"url": "URL", "events": "Events", "since": "Created since"}
 WHICH: Final = (ALL_EVENTS, *(event.value for event in WebhookEvent))
 
@@ -60,7 +60,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def show(visit: Visit, *, given: Mapping[str, str] | None = None, fault: MatchpodError | None = None) -> Response:
-    """Show a webhook with what it sent."""
+    """Show a webhook with its deliveries."""
     webhook_id = visit.call.params[0]
     one = await visit.deps.services.webhooks.get(visit.principal, webhook_id)
     filters: Filters[DeliveriesQuery] = read_filters(visit.query(), read_deliveries_query, {})
@@ -106,7 +106,7 @@ async def switch_off(visit: Visit) -> Response:
 
 
 async def test(visit: Visit) -> Response:
-    """Send a test, and show its delivery."""
+    """Send a test event, and show its delivery."""
     try:
         sent = await visit.deps.services.webhooks.test(visit.principal, visit.call.params[0])
     except RateLimitError as exc:
@@ -115,7 +115,7 @@ async def test(visit: Visit) -> Response:
 
 
 async def rotate(visit: Visit) -> Response:
-    """Replace the secret, and show the new one, once."""
+    """Replace the secret, and show the new secret, once."""
     rotated = await visit.deps.services.webhooks.rotate_secret(visit.principal, visit.call.params[0])
     return _secret(visit, "The secret was replaced", rotated.id, rotated.secret)
 
@@ -178,7 +178,7 @@ def _secret(visit: Visit, title: str, webhook_id: str, secret: str) -> Response:
 
 
 def _words(fault: MatchpodError | None) -> tuple[str, str]:
-    """Return the field that a fault is about, empty if none, and the fault in words."""
+    """Return the field of a fault (empty if none), and the fault in words."""
     faults = fault.faults if isinstance(fault, InvalidParamsError) else ()
     if not faults:
         return "", str(fault or "")

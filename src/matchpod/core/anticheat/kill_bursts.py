@@ -1,10 +1,10 @@
 """Detect repeated bursts of kills that are faster than a human can aim or a rifle can fire.
 
 A burst is three headshots on different distant enemies within a second with guns that fire once per click, or four if
-of them was with an automatic gun; or two kills within a second with a bolt-action rifle, which cannot fire that fast.
-Log files have timestamps in whole seconds, so only equal timestamps are certainly less than a second apart. The window
-therefore suits files as well as posts, which have milliseconds. Wallbangs are excluded, since one bullet can kill
-several enemies. A single burst is not evidence: it may be luck, or the server may have stalled and then caught up.
+one of them was with an automatic gun; or two kills within a second with a bolt-action rifle, which cannot fire that
+fast. Log files have timestamps in whole seconds, so only equal timestamps are certainly less than a second apart. The
+window therefore suits files as well as posts, which have milliseconds. Wallbangs are excluded, since one bullet can
+kill several enemies. A single burst is not evidence: it may be luck, or the server may have stalled and then caught up.
 Angles are not in the log.
 """
 

@@ -15,7 +15,7 @@ Not scaled by `at_speed`: network delay does not depend on the game's speed."""
 
 
 START_FACTOR = 2
-"""Factor for the time to join, once all are there, if the players start play themselves. It lets them warm up."""
+"""Factor of the time to join: how long players who start play themselves may warm up once all of them are there."""
 
 
 class Alarm(StrEnum):
@@ -58,7 +58,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
-        """Return when the time to start play ends. A player who has just come back still gets time to be ready."""
+        """Return when the time to start play ends. A player who has just returned still gets time to be ready."""
         if self.start_awaited_ms is None or not self._awaits_start():
             return None
         end_ms = self.start_awaited_ms + to_ms(START_FACTOR * self.timers.join_s)

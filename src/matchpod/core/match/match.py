@@ -7,8 +7,8 @@
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
 # - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
 #   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
-# - If the caller turned automatic start off, the players start each map by being ready, or a person orders the start.
-#   If neither happens within twice the time to join after all players are there, the match is canceled.
+# - If the caller turned automatic start off, each map starts when its players are ready, or when a person orders the
+#   start. If neither happens within twice the time to join after all players are there, the match is canceled.
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
 # - If a listed player leaves while no map is live, the time to join runs again, from that moment or from the load of

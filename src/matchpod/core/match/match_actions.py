@@ -100,7 +100,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         return found or (None if check is None else check(self, action))
 
     def restorable(self) -> tuple[RestorePoint, ...]:
-        """Return the rounds of the current map from which play can go on again; empty unless a map is live."""
+        """Return the rounds of the current map from which play can continue; empty unless a map is live."""
         if self.phase is not MatchPhase.LIVE or not self.current_map.is_scored:
             return ()
         scores = {
@@ -214,7 +214,7 @@ class MatchActions(MatchAlarms, kw_only=True):
 
     def _change(self, record: ActionRecord, state: ActionState, detail: str | None) -> None:
         if (record.state, record.detail) == (state, detail):
-            return  # the server may log the same pause again and again
+            return  # the server may log the same pause several times
         record.state, record.detail = state, detail
         self.action_changes.append(ActionChange(record.action.id, state, detail))
 

@@ -233,7 +233,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self.round_number, self.latest_round = None, event.round_number
                 self.has_final_score = event.is_last
                 self._set_score(event.team1_score, event.team2_score)
-            case LogGap():  # rounds may have ended; the next score shows how many
+            case LogGap():  # rounds may have ended during the loss; the next score shows how many
                 self.is_round_unknown = self.is_scored
                 self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
@@ -275,7 +275,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.team1_name, self.team2_name = team1_name, team2_name
 
     def _start_round(self, event: RoundStarted) -> None:
-        self.has_final_score = False  # play goes on
+        self.has_final_score = False  # play continues
         if not self.is_round_unknown:
             self.round_number = self.latest_round = event.round_number
         self.team1_side = event.team1_side if event.is_certain else None

@@ -69,7 +69,7 @@ BY: Final = replace(
 REASON: Final = ruling_request.REASON
 
 VALUES: Final[tuple[AnyField, ...]] = (ROUND, TEXT, STEAM_ID, AS, OUT, IN, SECONDS, WINNER)
-"""The fields that depend on the type."""
+"""The fields that depend on the type of the action."""
 FIELDS: Final[tuple[AnyField, ...]] = (TYPE, *VALUES, REASON, BY)
 
 

@@ -21,9 +21,9 @@ _IPV6_SPECIAL: Final = (
     IPv6Network("3fff::/20"),  # documentation
 )
 _IPV4_SPECIAL: Final = (
-    IPv4Network("192.0.0.0/24"),  # protocol assignments; one cloud serves its metadata here
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; 192.0.0.192 is a metadata service of Oracle Cloud
     IPv4Network("192.88.99.0/24"),  # 6to4 relays
-    IPv4Network("168.63.129.16/32"),  # looks public, but is the host of a cloud's virtual machines
+    IPv4Network("168.63.129.16/32"),  # Azure's platform endpoint (WireServer), reachable only from Azure VMs
 )
 
 _NAT64: Final = (

@@ -56,7 +56,7 @@ def _not_json(body: bytes) -> str:
 
 
 def json_size_fault(body: bytes) -> str | None:
-    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body"; None if it exceeds none.
+    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body"; None if there is none.
 
     Malformed JSON is not a fault here, because decoding stops at the first error.
     """

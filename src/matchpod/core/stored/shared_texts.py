@@ -1,7 +1,8 @@
 """Replace equal texts in a decoded state with a single object, to save memory.
 
-A decoder creates a new string for every value, such as the player id in each fall, line-up and token. In the state of a
-match that was folded from its log these share one string, so a decoded state would need a third more memory.
+A decoder creates a new string for every value, such as the player id in each fall, line-up and token. A state that was
+folded from a log shares one string for all equal texts, so without this module a decoded state would need a third more
+memory.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _BEFORE_COUNTER: Final = re.compile(r"( for|, time left|,)$")
 
 
 class Urgency(IntEnum):
-    """How soon a person should look; higher is sooner."""
+    """How soon a person should look at a match; a higher value means sooner."""
 
     NOTE = 1
     SOON = 2
@@ -74,12 +74,12 @@ class Signals(msgspec.Struct):
     """The text of that player."""
 
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
-        """Apply these events."""
+        """Update the signals from game events."""
         for event in events:
             if type(event) not in _SIGNALS:  # a fast path for most events: this runs for every log line
                 continue
             if isinstance(event, Paused | Unpaused) and event.is_timeout:
-                continue  # it ends by itself
+                continue  # a tactical timeout ends by itself
             if isinstance(event, Paused):
                 self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
             elif isinstance(event, ChatMessage):

@@ -1,7 +1,8 @@
 """Determine which map of a match is loaded or loading, and the state of all its maps.
 
-The loaded map is the first map that is not over, or the last map once all are over. So between maps it is the next map,
-with no score yet. Every view of a match uses it: the live view, the card, lists and the organization's stream.
+The loaded map is the first map that is not over, or the last map once all are over. So between two maps, the loaded map
+is the next map, with no score yet. Every view of a match uses these functions: the live view, the card, lists and the
+organization's stream.
 """
 
 from __future__ import annotations

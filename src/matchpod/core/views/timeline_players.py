@@ -40,7 +40,7 @@ def follow_console(timeline: TimelineWriter, event: ev.PlayersSeen, match: Match
     """Add the arrivals and departures that the console's list of players shows."""
     presence = match.presence
     for player_id in [known for known in timeline.here if known in presence.unseen]:
-        if player_id not in presence.connected:  # missing from the console's list for long enough
+        if player_id not in presence.connected:  # missing from the console's list for longer than a map load takes
             _add_departure(timeline, event, match, player_id)
     add_arrivals(timeline, event, match)
 

@@ -52,7 +52,7 @@ KEY_INVALID: Final = "The API key is not valid."
 KEY_PREFIX: Final = "mk_live_"
 """Lets people and secret scanners recognize a leaked key."""
 SHOWN_CHARACTERS: Final = len(KEY_PREFIX) + 4
-"""Length of the stored start of a key, which tells keys apart; the other 39 characters cannot be guessed."""
+"""Length of the stored start of a key, by which people distinguish keys; the other 39 characters cannot be guessed."""
 
 CACHE_MS: Final = 3_000
 """How long a key is cached, and so how long a key revoked by another process may still work."""

@@ -83,7 +83,7 @@ class FairPacer:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(client, deque()).append(waiter)
         try:
-            self._go_on()
+            self._begin_turns()
             async with asyncio.timeout(self._max_wait_s):
                 await waiter
         except TimeoutError:
@@ -95,7 +95,7 @@ class FairPacer:
                 if not queue:
                     del self._queues[client]
 
-    def _go_on(self) -> None:
+    def _begin_turns(self) -> None:
         """Begin the turns that are due, and schedule the next."""
         if self._timer is not None:
             self._timer.cancel()
@@ -114,7 +114,7 @@ class FairPacer:
                 self._queues[client] = queue  # at the end of the order: all other clients have a turn first
         if self._queues:
             wait_s = (1.0 - self._tokens) / self._per_second
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._begin_turns)
 
     def _take(self) -> bool:
         now_s = asyncio.get_running_loop().time()

@@ -99,7 +99,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
             authorization = None if row.auth is None else self._vault.open(row.auth)
         except ValueError as exc:
             self._unsendable(row, str(exc))
-            return PutOff()  # no attempt is counted, so the callback is delivered once the vault key is correct
+            return PutOff()  # this counts as no attempt, so the callback is delivered once the vault key is correct
         try:
             headers = attempt_headers(
                 secrets,

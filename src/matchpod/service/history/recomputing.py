@@ -103,7 +103,7 @@ class Recompute:
         try:
             return await self._recompute(row, write=write)
         except DatabaseUnavailableError:
-            raise  # not a fault of this match
+            raise  # the outage is not a fault of this match
         except Exception as exc:  # noqa: BLE001 - one broken match must not stop the others
             _log.exception("match not recomputed", extra={"server_id": row.id})
             return Finding(server_id=row.id, verdict=Verdict.FAILED, reason=f"{type(exc).__name__}: {exc}.")

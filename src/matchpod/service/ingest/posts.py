@@ -41,7 +41,7 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 """Maximum size of a log post. A game server sends at most 250 KB."""
 
 MAX_REPORT_BYTES: Final = 128 * 1024
-"""Maximum size of a plugin's report, which is decoded in one go. Real reports have a few KB per player."""
+"""Maximum size of a plugin's report, which is decoded as a whole. Real reports have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
 """How long a match is cached as open; for this long after its end, posts may still be stored."""
@@ -454,7 +454,7 @@ def _stored_headers(headers: RawHeaders) -> dict[str, str]:
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
-    """Return the secrets of a match that the service generated. They are random, so nothing else in a log has them."""
+    """Return the secrets that the service generated for a match. They are random, so they match no other text."""
     sealed = (row.log_token, row.report_token, row.rcon_password if row.is_password_ours else None)
     try:
         return tuple(vault.open(secret).encode() for secret in sealed if secret is not None)

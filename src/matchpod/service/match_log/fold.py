@@ -244,7 +244,7 @@ class Fold(msgspec.Struct):
         return fired
 
     def finish(self) -> list[Effect]:
-        """Accept an end that only one source has reported, because the server will send nothing else."""
+        """Accept an end that only one source has reported, because no second report will follow."""
         reader = self.reader
         effects = reader.read_held(None).effects
         due_ms = reader.interpreter.flow.next_deadline_ms()

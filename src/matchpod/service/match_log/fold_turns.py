@@ -73,7 +73,7 @@ async def _ignore(_server_id: str, _seq: int) -> None:
 class FoldTurns:
     """The turns of all folds of a process. Redacting large posts and parsing console answers use turns too.
 
-    Without `pauses`, turns do not end; for processes that do nothing else.
+    Without `pauses`, turns do not end, for processes whose only work is to apply entries.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class FoldTurns:
         try:
             return fold.apply(entry)
         except MemoryError:
-            raise  # not caused by the entry
+            raise  # the error is not caused by the entry
         except Exception as exc:
             raise EntryFailedError(entry, exc) from exc
         finally:

@@ -7,15 +7,14 @@ inbox is full or an entry is missing, the runner reads the database.
 # The runner applies entries to the fold. While it only waits, the log writer applies them.
 #
 # - A fold gets entries only from `LocalMatch.dequeue` and from the database, in the order of their numbers, each once.
-# - `LocalMatch.idle` says who may apply entries. The runner sets it when it begins to wait for an alarm, and clears it
-#   before it does anything else. Runner and writer share one event loop, so they never apply entries concurrently.
-# - While `idle` is set, the writer applies the entries that it has committed (`advance`). It wakes the runner only if
-#   there is work: an alarm, a snapshot, history, the end, or an entry that is only in the database. So most posts wake
-#   no task.
-# - While `idle` is not set, the writer only appends to the inbox and wakes the runner, which applies entries before it
-#   waits again.
-# - If applying an entry raises, the error is stored in `error`. The runner raises it, and the fold is not used again.
-# - Matches that other processes drive are folded from the database, for readers only (`remote.py`).
+# - `LocalMatch.idle` determines who may apply entries. The runner sets it when it begins to wait for an alarm, and
+# clears it   before it does anything else. Runner and writer share one event loop, so they never apply entries
+# concurrently. - While `idle` is set, the writer applies the entries that it has committed (`advance`). It wakes the
+# runner only if   there is work: an alarm, a snapshot, history, the end, or an entry that is only in the database. So
+# most posts wake   no task. - While `idle` is not set, the writer only appends to the inbox and wakes the runner, which
+# applies entries before it   waits again. - If applying an entry raises, the error is stored in `error`. The runner
+# raises it, and the fold is not used again. - Matches that other processes drive are folded from the database, for
+# readers only (`remote.py`).
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Find entries that cannot be applied, or that kill the process that applies them, and set them aside.
 
 Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a file names the
-entry that it was applying. Without that file, a shared database lists the matches that it was resuming. These matches
-are suspects. The next process tries the entries of a suspect one by one, and resumes no other match meanwhile. It
-records each entry before it tries it. A record counts as a death only if its process is no longer alive, because a
-database error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS processes died is
-set aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
+entry that the process was applying. Without that file, a shared database lists the matches that the process was
+resuming. These matches are suspects. The next process tries the entries of a suspect one by one, and resumes no other
+match meanwhile. It records each entry before it tries it. A record counts as a death only if its process is no longer
+alive, because a database error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS
+processes died is set aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
 """
 
 from __future__ import annotations

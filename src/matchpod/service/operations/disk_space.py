@@ -15,7 +15,8 @@ from matchpod.service.telemetry.prometheus import Registry
 
 MIB: Final = 1024 * 1024
 CHECK_MS: Final = 5_000
-"""How long a measurement is used. In that time, a file system rarely loses more than a small part of the reserve."""
+"""How long a measurement is used. During this time, a file system rarely loses more than a small part of the
+reserve."""
 RETRY_AFTER_S: Final = 60
 """Retry-After of the error. An operator has to free space first."""
 

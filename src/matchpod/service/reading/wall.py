@@ -56,7 +56,7 @@ MAX_REMOTE: Final = MAX_MATCHES // 2
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
 """Kinds of attention that a region's alert replaces, each with the minimum number of affected matches."""
 TURN: Final = 50
-"""Number of matches that are summarized in one go, within a few milliseconds."""
+"""Number of matches that are summarized without a pause, within a few milliseconds."""
 
 
 class WallMatch(MatchHead, frozen=True, kw_only=True):

@@ -207,7 +207,7 @@ async def redirect_log(line: ConsoleLine, url: str) -> None:
 
 async def add_log_address(line: ConsoleLine, url: str) -> None:
     """Switch the log on and register the log address; ConfigurationError if the server rejects it."""
-    # The server may have been restarted. Its next post shows that, but only if its log is on.
+    # The server may have been restarted. Its next post shows the restart, but only if its log is on.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
     )

@@ -1,6 +1,6 @@
-"""Manage the RCON connection to a leased server. It is opened on first use, and reopened after it was lost.
-
-It is not reopened after a console fault: the server sent invalid or too much data, and would probably do so again.
+"""Manage the RCON connection to a leased server. The connection is opened on first use, and reopened after it was lost.
+After a console fault, it is not reopened, because a server that sent invalid or too much data would probably send such
+data again.
 """
 
 from __future__ import annotations

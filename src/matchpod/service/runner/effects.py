@@ -240,9 +240,8 @@ class EffectExecutor:
         await self._reapply_settings()
 
     async def _send_action(self, send: SendAction) -> None:
-        """Send an action once. It is recorded before, so that no process sends it again, unless it is idempotent.
-
-        An action that the server rejected temporarily is sent again until it fails.
+        """Send an action once. The action is recorded first, so that no process sends it again, unless it is
+        idempotent. If the server rejects it temporarily, it is retried until it fails.
         """
         record = self._match.open_action(send.action_id)
         if record is None or (record.state is ActionState.SENT and not _may_repeat(record)):

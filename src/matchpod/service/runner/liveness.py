@@ -108,7 +108,7 @@ class LivenessProbe:
             with self._excusing_delay(put_off_s):
                 await asyncio.sleep(put_off_s)
             while True:
-                if not self._is_posting() or self._needs_list():  # a post shows that the server is alive
+                if not self._is_posting() or self._needs_list():  # a server that posts is alive
                     judged = await self._probe()
                     if judged.health is ServerHealth.LOST:
                         self._on_lost(judged.why)
@@ -219,7 +219,7 @@ class LivenessProbe:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms
 
     async def _ask(self, command: str) -> str:
-        """Run a console command. The answer shows that the server is alive."""
+        """Run a console command. The answer proves that the server is alive."""
         with self._excusing_delay(self._intervals.ask_s):
             async with asyncio.timeout(self._intervals.ask_s):
                 answer = await self._line.run(command, timeout_s=self._intervals.ask_s)

@@ -108,7 +108,7 @@ class Reader(readers.StreamReader):
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()
         if position.seq != seq:
-            return ()  # it was rewound meanwhile
+            return ()  # the reader was rewound meanwhile
         if not stored:
             position.seq = newest  # the items were deleted after their retention
         return [StreamItem(seq, line) for seq, line in stored]
@@ -249,7 +249,7 @@ class Streams:
             ):
                 await channel.read_on(_read_after(self._db, channel.map_id))
                 position.seq = min(position.seq, channel.newest)
-            if row.is_final:  # it was final before the database was read, so nothing is missing
+            if row.is_final:  # the map was final before the database was read, so no item is missing
                 channel.complete()
 
 

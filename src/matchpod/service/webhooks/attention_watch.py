@@ -2,7 +2,7 @@
 
 Attention is computed from the state of a match. Every few seconds, each process checks the matches that it drives, and
 the matches that no process drives yet. Raised attention is stored with its event, so that only one process raises it.
-It is raised again only after its reason was gone.
+The same attention is raised again only after its reason had disappeared.
 """
 
 from __future__ import annotations

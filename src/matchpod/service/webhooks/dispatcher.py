@@ -93,7 +93,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
             )
         except ValueError as exc:
             self._report_sealed(row, str(exc))
-            return PutOff()  # no attempt is counted, so it is delivered once the vault key is correct
+            return PutOff()  # this counts as no attempt, so the event is delivered once the vault key is correct
         if webhook.format is WebhookFormat.DISCORD:
             now_ms = self._clock.now_ms()
             if not await webhooks.begin_message(self._db, webhook.id, now_ms=now_ms, pause_ms=PAUSE_MS):

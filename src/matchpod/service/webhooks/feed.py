@@ -1,9 +1,9 @@
 """Turn the events of organizations into deliveries of their webhooks, each event once.
 
-Each organization has a position, the number of its last processed event. It is advanced in the transaction that stores
-the deliveries, and only if it has not changed since it was read. So no event is lost or delivered twice, even if a
-process dies or if several processes read the same events. While no webhook is on, this costs only one query every few
-seconds.
+Each organization has a position, the number of its last processed event. The position is advanced in the transaction
+that stores the deliveries, and only if it has not changed since it was read. So no event is lost or delivered twice,
+even if a process dies or if several processes read the same events. While no webhook is on, this costs only one query
+every few seconds.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class ApiConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
-        if self._is_streaming:  # this may be a disconnect, and a stream may stay open for hours
+        if self._is_streaming:  # the client may have disconnected, and a stream may stay open for hours
             self.transport.abort()
             return False
         if self._on_lost is not None:  # the request waits, and most clients that close their side have disconnected
@@ -338,7 +338,7 @@ class ApiConnection(asyncio.Protocol):
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
         exchange = DirectExchange(self._head.url, self._head.headers, body, version=version, keep_alive=keep_alive)
-        self._head.begin()  # so that it does not hold the headers until the next request
+        self._head.begin()  # otherwise it would keep the headers until the next request
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)

@@ -55,14 +55,14 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of connections, in seconds, and the limit for unsent bytes."""
 
     head_s: float = 30.0
-    """Timeout for a request head, from its first byte or the start of the connection. It is also the idle timeout of
-    connections, and longer than the time between two log posts."""
+    """Timeout for a request head, from its first byte or the start of the connection. This is also the idle timeout of
+    connections, so it is longer than the usual time between two log posts."""
     fresh_s: float = 1.0
     """Seconds that a new connection has to send a request head before other connections may replace it; enough over a
     slow network."""
     send_s: float = 30.0
-    """Timeout for clients that do not read: seconds in which no byte could be sent although data is waiting. It is also
-    the interval of the check, so a client has up to twice the time."""
+    """Timeout for clients that do not read: seconds in which no byte of the unsent data could be sent. The timeout is
+    also the interval of its check, so a client has up to twice the time."""
     linger_s: float = 2.0
     """Seconds that the server waits before it closes a connection on which it dropped data. The system resets a
     connection that is closed with unread data, and a client that has not read the last responses would lose them."""

@@ -32,7 +32,7 @@ def read_world(text: str) -> lines.WorldLine | None:
     """Parse a line that is not about a player; None if it matches no known line."""
     end = text.find(" ")
     word = text if end < 0 else text[:end]
-    if word == "rcon":  # one line in six of a real log
+    if word == "rcon":  # checked first: one in six lines of a real log is of this kind
         return _read_rcon(text)
     for pattern, make in _FORMS.get(word, ()):
         found = pattern.fullmatch(text)

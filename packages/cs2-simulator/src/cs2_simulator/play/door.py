@@ -1,6 +1,6 @@
 """Let players connect, join a team, chat and leave, and log each step.
 
-The steps come in the order of a real log: connected, validated, entered, switched from team. A player who returns to
+The steps are in the order of a real log: connected, validated, entered, switched from team. A player who returns to
 the map they left gets back their user id, money and team, without `switched from team`. A step for a player who has
 left is ignored, so plans made for a player need not be cancelled.
 """

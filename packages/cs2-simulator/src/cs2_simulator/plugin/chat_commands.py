@@ -17,7 +17,7 @@ from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
 
 REACTION_MS = 10_000
-"""Time until players send an awaited chat command, and until they repeat it."""
+"""Time until players send an awaited chat command, and between two retries."""
 
 SIDE_CHOICES = (".stay", ".switch", ".stay", ".swap", ".ct", ".t")
 """What the winners of a knife round write; in half of the cases they stay on their side."""
@@ -89,7 +89,7 @@ def schedule_unpause(course: MatchCourse) -> None:
 def _repeat_while(
     course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None], every_ms: int = REACTION_MS
 ) -> None:
-    """Let players chat again and again while the plugin waits for it, on this map of this match."""
+    """Let players retry a chat command while the plugin waits for it, on this map of this match."""
     series, map_number = course.series, course.arena.map_number
 
     def script() -> Script[None]:
@@ -137,7 +137,7 @@ def untimely(course: MatchCourse) -> str | None:
 
 
 def _unpause(course: MatchCourse, side: Side) -> None:
-    """Unpause once both sides have asked for it. Only an admin can end an admin's pause."""
+    """Unpause once both sides have asked to unpause. Only an admin can end an admin's pause."""
     if not course.is_live or not course.paused_by or course.paused_by == ADMIN:
         return
     if side not in course.asked_to_unpause:

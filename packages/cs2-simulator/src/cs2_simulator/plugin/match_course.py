@@ -88,7 +88,7 @@ class MatchCourse:
 
     @property
     def shown_stage(self) -> PluginStage:
-        """The stage in `get5_status`. After a map it is POST_GAME until the game goes on, then LIVE, as in MatchZy."""
+        """The stage in `get5_status`. After a map: POST_GAME until play continues, then LIVE, as in MatchZy."""
         is_left = self.stage is PluginStage.POST_GAME and self.game.phase is not GamePhase.OVER
         return PluginStage.LIVE if is_left else self.stage
 

@@ -57,7 +57,8 @@ class ShotCounter(Watcher):
         if not has_matchzy(self._arena):
             return self._console.unknown_command(COMMAND)
         url = arguments[0] if arguments else ""
-        if url.rpartition("/")[2] != self._url.rpartition("/")[2]:  # another token, so another match
+        # the address has another token, so another match has begun
+        if url.rpartition("/")[2] != self._url.rpartition("/")[2]:
             self._map_number, self._is_map_over = 1, False
         self._url = url
         return ""

@@ -236,7 +236,7 @@ class Book:
         self._round = None
         self._no_round = _Round(
             0, ((), ()), is_free_for_all=False, has_respawns=True
-        )  # it knows the last map's players
+        )  # the cache has the players of the last map
         self._earlier, self._decided, self._totals = {}, set(), {}
         self.undone_damage.clear()
 

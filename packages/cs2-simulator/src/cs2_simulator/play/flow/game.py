@@ -232,7 +232,7 @@ class Game(Watcher):
         self._pauses.unpause(by)
 
     def end_timeouts(self) -> None:
-        """End active timeouts without a line in the log."""
+        """End active timeouts without logging it."""
         self._pauses.end_timeouts()
 
     def backups(self) -> list[str]:

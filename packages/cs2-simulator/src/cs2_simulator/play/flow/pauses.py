@@ -60,7 +60,7 @@ class Pauses:
             self._timeout_end.call_in(int(seconds * 1000), lambda: self.unpause(timeout))
 
     def end_timeouts(self) -> None:
-        """End active timeouts without a line, as a restore by the plugin does."""
+        """End active timeouts without logging it, as the plugin does when it restores a backup."""
         self._causes = [cause for cause in self._causes if cause not in TIMEOUTS]
         self._timeout_end.cancel()
 

@@ -1,1 +1,1 @@
-"""Simulated people: who comes to a server, when, and what they do there besides playing."""
+"""Simulated people: who connects to a server, when, and what they do there besides playing."""

@@ -1,6 +1,6 @@
 """Fill a server with bots: up to `bot_quota` players, or in warmup if the server's own configuration fills it.
 
-Bots come after the first player. A player who joins a side replaces a bot: in warmup at once, in a match when the next
+Bots join after the first player. A player who joins a side replaces a bot: in warmup at once, in a match when the next
 round begins. A player who leaves is replaced by a bot. Our matches set `bot_quota 0`, so bots play only if the match
 itself asks for them, and the bots of a warmup are kicked when it ends.
 """
@@ -29,7 +29,7 @@ WARMUP_SHARE = 0.125
 """Share of the ordinary servers that fill warmup with bots."""
 
 JOIN_MS = 20
-"""Delay of a bot, so that it comes after the last line of a player who left in this tick."""
+"""Delay of a bot, so that it joins after the last log line of a player who left in this tick."""
 
 
 class Bots(Watcher):

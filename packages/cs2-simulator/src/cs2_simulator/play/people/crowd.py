@@ -43,7 +43,7 @@ LISTED_RETURN_MS = 5_000
 
 STRANGER_RETURN_MS = (8_000, 12_000)
 STRANGER_VISITS = 8
-"""Number of visits after which a stranger, or a player who was removed from the list, gives up."""
+"""Number of visits after which an unlisted player, or a player who was removed from the list, gives up."""
 
 WAITING_RETURN_MS = (20_000, 30_000)
 """Delay after which people who wait to be let in try again; they never give up."""
@@ -52,7 +52,7 @@ ADDED_MS = (5_000, 15_000)
 """Delay after which a person who was just put on the list connects."""
 
 STRANGER_PATIENCE_MS = 45_000
-"""Time after which a stranger without a free place leaves."""
+"""Time after which an unlisted player who finds no free slot in a team leaves."""
 
 FULL_SERVER_RETRY_MS = 10_000
 
@@ -72,7 +72,7 @@ class Role(StrEnum):
 
 class GuestStage(StrEnum):
     EXPECTED = "expected"
-    """No visit is planned yet."""
+    """Not connected yet, and no visit is planned."""
     COMING = "coming"
     HERE = "here"
     """Connected, not necessarily playing yet."""
@@ -90,7 +90,7 @@ class Guest:
     team: int
     """1 or 2 for players and coaches; 0 for others."""
     rank: float
-    """Sort key of the order in which guests come."""
+    """Sort key of the order in which guests connect."""
     role: Role = Role.PLAYER
     is_listed: bool = False
     """True if the match of the plugin lists this person."""
@@ -98,7 +98,7 @@ class Guest:
     player: Player | None = None
     visits: int = 0
     is_removed: bool = False
-    """True if the person was removed from the list, but tries to come back."""
+    """True if the person was removed from the list, but tries to reconnect."""
     crashes: bool = False
     """True if the guest's client crashes whenever it loads a map."""
     is_ready: bool = False
@@ -143,7 +143,7 @@ class Crowd:
         return [guest for guest in self.all_guests() if guest.player is not None]
 
     def players(self) -> list[Guest]:
-        """Return the connected players of the two teams, in the order in which they came."""
+        """Return the connected players of the two teams, in the order in which they connected."""
         return sorted((guest for guest in self.guests.values() if guest.player is not None), key=by_rank)
 
     def all_guests(self) -> list[Guest]:
@@ -234,7 +234,7 @@ class Crowd:
         return side if is_first else side.other
 
     def map_closing(self) -> None:
-        """Cancel all plans: guests who had come will return, the others are expected again."""
+        """Cancel all plans: guests who have connected will return, the others are expected again."""
         for guest in self.all_guests():
             guest.cancel_plans()
             guest.player = None
@@ -326,7 +326,7 @@ class Crowd:
                 return self._free_side()
 
     def _free_side(self) -> Side | None:
-        """Return the side of a guest who is gone for good; the places of guests who may still come are not free."""
+        """Return the side of a guest who is gone for good; the places of guests who may still connect are not free."""
         team = next((guest.team for guest in self.guests.values() if guest.stage is GuestStage.GONE), None)
         return None if team is None else self.side_of(team)
 

@@ -1,7 +1,7 @@
-"""Decide who comes to a server and what they do, by roster and scenario.
+"""Decide who connects to a server and what they do there, by roster and scenario.
 
-People come only when they are expected, and when no command has configured the server for some time. Who comes, in
-which order and to which team depends only on the seed and the roster, not on when commands were sent.
+People connect only when they are expected, and when no command has configured the server for some time. Who connects,
+in which order and to which team depends only on the seed and the roster, not on when commands were sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cs2_simulator.scenarios import Scenario
 from cs2_simulator.sim_settings import accounts_in
 
 PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
-"""Number of players who come without a roster."""
+"""Number of players who connect if there is no roster."""
 
 DEFAULT_PLAYERS = 10
 
@@ -89,7 +89,7 @@ class Visitors(Watcher):
         *,
         coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people, each an account and a nick, which may be empty. People gone for good do not come again
+        """Expect these people, each an account and a nick, which may be empty. People gone for good do not return
         in this match.
 
         `coaches` are the accounts of the listed people who do not play.
@@ -141,7 +141,7 @@ class Visitors(Watcher):
             self.crowd.schedule_visit(guest, rng.randint(*ADDED_MS))
 
     def expect_no_more(self, account: int) -> None:
-        """Take a person off the list. They try to come back, but not forever."""
+        """Take a person off the list. They try to reconnect, but not forever."""
         guest = self.crowd.find(account)
         if guest is not None:
             guest.is_listed, guest.is_removed = False, True
@@ -302,7 +302,7 @@ class Visitors(Watcher):
         return replace(person, is_awper=False)
 
     def _send_others(self, last_ms: int) -> None:
-        """Schedule the visits of spectators and coaches, and of people who wait to be let in; casters come late."""
+        """Schedule the visits of spectators and coaches, and of people who wait to be let in; casters connect late."""
         casters = accounts_in(self._arena.variables.text("sim_casters"))
         for name, role in (("sim_substitutes", Role.SUBSTITUTE), ("sim_casters", Role.SPECTATOR)):
             for account in accounts_in(self._arena.variables.text(name)):
