@@ -25,7 +25,7 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool] = lambda: False
-    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
+    """Returns True if the plugin has a match loaded; the expected players are then the players of this match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Track the guests of a server: expected, coming, connected, away or gone.
+"""Track the guests of a server: expected, connecting, connected, away or gone.
 
-The crowd connects guests step by step and disconnects them as other modules decide. It brings all guests back after a
+The crowd connects guests step by step and disconnects them as other modules decide. It reconnects all guests after a
 map change, and decides who returns after a kick. The waits of each guest have their own random stream.
 """
 
@@ -63,7 +63,7 @@ LEAVE_MS = (10_000, 60_000)
 class Role(StrEnum):
     PLAYER = "player"
     STRANGER = "stranger"
-    """Takes the place of a player who is gone for good."""
+    """An unlisted player, who takes the place of a player who is gone for good."""
     SUBSTITUTE = "substitute"
     """Waits to be let in, and then joins the smaller side unless the plugin requires a team."""
     SPECTATOR = "spectator"
