@@ -1,8 +1,8 @@
 """Detect whether this database is a copy of another installation's database, whose matches must not be driven twice.
 
-A service that drives matches stores the place of its database in the database itself. If the stored place does not fit,
-the database was copied or restored. The service is then read-only until an operator confirms that the original is gone
-(`matchpod serve --restored`).
+A service that drives matches stores the place of its database in the database itself. If the stored place does not
+match, the database was copied or restored. The service is then read-only until an operator confirms that the original
+is gone (`matchpod serve --restored`).
 """
 
 from __future__ import annotations

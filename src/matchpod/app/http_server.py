@@ -31,7 +31,8 @@ DEFER_S: Final = 1
 """Seconds that the system waits for the first bytes of a request before it passes on a connection, on ports with places
 for probes."""
 ACCEPT_PAUSE_S: Final = 0.5
-"""Seconds until the next `accept` after it failed for lack of a descriptor. Other work may close some meanwhile."""
+"""Seconds until the next `accept` after it failed for lack of a descriptor. Other connections or files may be closed
+meanwhile."""
 CLOSED_IN_PAUSE: Final = 16
 """Number of idle connections that are closed for each pause, so that other parts of the service get descriptors."""
 

@@ -1,6 +1,7 @@
 """Find regions whose game servers cannot reach the service at their configured URL.
 
-Only faults that the settings show are reported: servers elsewhere with a URL of this machine or of a cluster.
+Only faults that follow from the settings are reported: game servers on other machines, or outside of a cluster, that
+get a URL of this machine or of the cluster.
 """
 
 from __future__ import annotations

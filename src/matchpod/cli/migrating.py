@@ -23,8 +23,8 @@ def migrate(
         bool,
         typer.Option(
             "--check",
-            help="Change nothing. Exit code 0 if the database is up to date, 1 if migrations are missing, which are"
-            " listed, or it cannot be read, 2 if it requires a newer version of Matchpod.",
+            help="Change nothing. Missing migrations are listed. Exit code 0 if the database is up to date, 1 if"
+            " migrations are missing or it cannot be read, 2 if it requires a newer version of Matchpod.",
         ),
     ] = False,
     restored: Annotated[

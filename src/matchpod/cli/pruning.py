@@ -28,9 +28,9 @@ def prune(
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
-    Deleted are logs, events and demos of ended matches, entries of the audit log, idempotency keys, and counters that
-    have become 0. Results, series, maps and statistics are kept forever. Matches that ended more than a day ago are
-    compressed.
+    This command deletes logs, events and demos of ended matches, entries of the audit log, idempotency keys, and
+    counters that have become 0. Results, series, maps and statistics are kept forever. Matches that ended more than a
+    day ago are compressed.
     """
 
     async def work(resources: Resources) -> _Report:

@@ -1,7 +1,8 @@
 """Define the buttons of a match's page: their texts, when each is allowed, and what it executes.
 
-To add one, add it to ACTIONS, and its notice to ACTION_NOTICES: it then appears on the page of every match whose phase
-allows it. The services record acts in the audit log; this module records only acts that reveal something.
+To add an action, add it to ACTIONS, and its notice to ACTION_NOTICES. The button then appears on the page of every
+match whose phase allows the action. The services record acts in the audit log; this module records only acts that
+reveal something.
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ class MatchScreen:
         return b'<ol id="%s" class="feed">%s</ol>' % (name.encode(), lines)
 
     async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> bytes:
-        """Add new items to their lists; return what changes on pages."""
+        """Add new items to their lists; return the changed fragments."""
         entries, assisted = feed_entries(items, self._entries)
         self._entries = [*self._entries, *entries][-MAX_APART:]
         changed = [swapped(line) for entry in assisted if (line := self._redraw(entry))]

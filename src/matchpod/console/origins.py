@@ -1,6 +1,6 @@
 """Decide whether a request may reach the console: by its host, its origin and its cookie.
 
-Pages of other sites must not act in the name of a person who is logged in. Browsers say where a request comes from
+Pages of other sites must not act in the name of a logged-in user. Browsers say where a request comes from
 (`Sec-Fetch-Site`, or `Origin` in old ones), so no form needs a token. The host is checked because a foreign name may
 resolve to our address: a page loaded under it would share its origin with us.
 """

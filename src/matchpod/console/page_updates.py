@@ -1,8 +1,8 @@
 """Send changed fragments of pages to all their viewers.
 
-A subject is what a page shows: the wall of an organization, or a match. While a subject has viewers, it is read once
-per second, and what has changed is rendered once for all viewers. A viewer is the stream of a browser and follows the
-subjects of all its pages. A viewer that reconnects gets the missed changes, or all fragments if the changes are no
+A subject is the content of a page: the wall of an organization, or a match. While a subject has viewers, it is read
+once per second, and what has changed is rendered once for all viewers. A viewer is the stream of a browser and follows
+the subjects of all its pages. A viewer that reconnects gets the missed changes, or all fragments if the changes are no
 longer stored. Events have the name of their subject and the position after them. A `time` event has the time of the
 service and the names of subjects that could not be read lately.
 """
@@ -106,7 +106,7 @@ class Viewer(StreamReader):
         return None
 
     def tell_time(self) -> None:
-        """Send a `time` event now: a subject that could not be read is up to date again."""
+        """Send a `time` event now, because a subject that could not be read is up to date again."""
         self._beats_at = 0.0
         self.wake()
 

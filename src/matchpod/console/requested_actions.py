@@ -25,7 +25,7 @@ from matchpod.service.actions.views import ActionView, MatchActionsView, Possibl
 MAX_LINES: Final = 100
 """Maximum number of requested actions on a page; the newest are shown."""
 OTHER: Final = "other"
-"""The choice of a person who is not offered; their SteamID is in a field of its own."""
+"""The choice for a person who is not in the list; their SteamID is entered in a separate field."""
 
 OF_A_ROW: Final = (ActionType.REPLACE_PLAYER, ActionType.REMOVE_PLAYER, ActionType.KICK, ActionType.ADD_PLAYER)
 """Actions that users choose in the table of players. The last action is for a person who is not in the table."""
@@ -197,7 +197,7 @@ def _value(name: str, text: str) -> object:
     return read_number(text) if _FIELDS[name].rule.schema.get("type") == "integer" else text
 
 
-# --- what was requested -------------------------------------------------------------------------------------------
+# --- requested actions --------------------------------------------------------------------------------------------
 
 
 def action_lines(

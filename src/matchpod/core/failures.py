@@ -1,7 +1,7 @@
 """Explain failed matches to callers: a closed set of failures, each with one sentence.
 
-The messages of internal errors may contain addresses, paths or output of a server. They are for operators, and never
-part of these sentences. The console shows the error of a failed server to people with access to its log.
+The messages of internal errors may contain addresses, paths or output of a server. Such messages are for operators, and
+never part of the sentences. The console shows the error of a failed server to people with access to its log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record who takes care of a match that needs attention, so that colleagues need not look at it."""
+"""Record who takes care of a match that needs attention, so that colleagues can leave the match to them."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def port_range() -> Rule[tuple[int, ...]]:
             raise ValueError
         return tuple(range(first, last + 1))
 
-    return Rule(f'two ports with a dash between them, like "27100-27199", from 1 to {MAX_PORT}', read)
+    return Rule(f'two ports separated by a dash, like "27100-27199", from 1 to {MAX_PORT}', read)
 
 
 def address() -> Rule[str]:

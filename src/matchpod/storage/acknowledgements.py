@@ -1,6 +1,7 @@
 """Store who acknowledged a match that ended without a result, and find matches that are not acknowledged.
 
-A match that was canceled by hand needs no acknowledgement, but an earlier version or a ruling may have acknowledged it.
+A match that was canceled on request needs no acknowledgement, but an earlier version or a ruling may have acknowledged
+it.
 
 Person and time are columns of the match's server, so they are kept as long as the match.
 """
@@ -20,8 +21,8 @@ _OF_KIND = {
     True: f"org_id = :org_id AND reason IN ({_HAND}) AND acknowledged_at_ms IS NULL",
     False: f"org_id = :org_id AND reason NOT IN ({_HAND}) AND acknowledged_at_ms IS NULL",
 }
-"""SQL conditions for an organization's unacknowledged matches, by whether they were canceled by hand. Each has an index
-with this condition. A match with a result has no reason, so it is in neither index."""
+"""SQL conditions for an organization's unacknowledged matches, by whether they were canceled on request. Each has an
+index with this condition. A match with a result has no reason, so it is in neither index."""
 _IS_LISTED = "org_id = :org_id AND reason IS NOT NULL AND acknowledged_at_ms IS NULL"
 
 
@@ -40,7 +41,7 @@ async def unacknowledged_ids(db: Database, org_id: str, *, limit: int) -> list[s
 
 
 async def canceled_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches were canceled by hand at or after a time, the latest end first."""
+    """Return the ids of the servers whose matches were canceled on request at or after a time, the latest end first."""
     sql = (
         f"SELECT id FROM servers WHERE {_OF_KIND[True]} AND ended_at_ms >= :since_ms"
         " ORDER BY ended_at_ms DESC, id LIMIT :limit"

@@ -1,4 +1,4 @@
-"""Compress the results, callbacks, statistics and logs of ended matches. They read the same as before.
+"""Compress the results, callbacks, statistics and logs of ended matches. Compressed rows read the same as before.
 
 While the replicas of a shared database are upgraded, processes of an older version, which cannot read compressed rows,
 may still run or be started again. So on a shared database nothing is compressed until a day has passed without such a

@@ -28,7 +28,8 @@ from matchpod.storage.token_migration import Seal, hash_tokens
 _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitable[list[Statement]]]]] = {
     HASHED_TOKENS: hash_tokens
 }
-"""By migration, a function that converts stored rows. It returns statements to run after those of the migration."""
+"""By migration, a function that converts stored rows. The function returns statements to run after the migration's
+statements."""
 
 VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
 

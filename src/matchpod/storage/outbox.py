@@ -306,7 +306,7 @@ def put_back(queue: Queue, row_id: str, *, lease_until_ms: int | None, due_ms: i
     return Statement(
         f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, lease_owner = NULL,"
         " next_at_ms = CASE WHEN next_at_ms IS NULL THEN NULL ELSE CAST(:due_ms AS BIGINT) END"
-        " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the one before
+        " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the previous lease
         {"id": row_id, "until_ms": lease_until_ms, "due_ms": due_ms},
     )
 

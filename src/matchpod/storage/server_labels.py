@@ -60,7 +60,7 @@ async def newest_labeled(
 class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The number of matches with a value of a label, and how many of them have ended.
 
-    Matches that were canceled by hand are not counted.
+    Matches that were canceled on request are not counted.
     """
 
     value: str

@@ -286,7 +286,7 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
 
 
 async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
-    """Delete the raised attention of all organizations except `watched`. It is raised again once they watch."""
+    """Delete raised attention of all organizations except `watched`, so that it is raised again once they watch."""
     found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
     gone = sorted({org_id for (org_id,) in found} - set(watched))
     if gone:
@@ -295,6 +295,6 @@ async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
 
 
 async def end_attention(db: Database, ended: Sequence[tuple[str, str]]) -> None:
-    """Delete raised attention whose reason is gone. It is raised again if the reason comes back."""
+    """Delete raised attention whose reason is gone. Attention is raised again if the reason recurs."""
     sql = "DELETE FROM raised_attention WHERE server_id = :server_id AND kind = :kind"
     await db.write([Statement(sql, {"server_id": server_id, "kind": kind}) for server_id, kind in ended])

@@ -21,7 +21,7 @@ STATUS_JSON = "status_json"
 """Ask for the map and the players, with Steam ids but without user ids; see `parse_status_json`."""
 
 LOG_ON = "log on"
-"""Switch the log on. It is off in a new process, which then sends nothing to any address."""
+"""Switch the log on. The log is off in a new process, which then sends nothing to any address."""
 
 LOG_LISTENERS = "logaddress_list_http"
 """Ask for the addresses that receive the log; see `parse_log_listeners`."""

@@ -73,7 +73,7 @@ def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterat
 
 
 def _is_before(post: LogPost, load: LogPost) -> bool:
-    """True if a post was sent before this load, or if that is unknown. It is read first; later it would be dropped."""
+    """True if a post was or may have been sent before this load. It is read first, as it would be dropped later."""
     return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
 
 

@@ -1,8 +1,9 @@
 """Table of console variables: name, kind, default and bounds.
 
-It covers the variables that a match may set, those the service sets or reads, those a map load lists, and the
-simulator's own. Defaults and bounds are from the game's published list of variables (2025); where it has none, they
-are guesses with no effect here. Entries are `name=default` or `name=default:min:max`; an open bound is empty.
+The table has the variables that a match may set, that the service sets or reads, or that a map load lists, and the
+simulator's own variables. Defaults and bounds are from the game's published list of variables (2025); where it has
+none, they are guesses with no effect here. Entries are `name=default` or `name=default:min:max`; an open bound is
+empty.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class InstanceError(FatalError):
 
 
 class Plan(NamedTuple):
-    """An instance to make: its installation, location, owner and name."""
+    """The plan of an instance: its installation, location, owner and name."""
 
     install_dir: str
     instances_dir: str
@@ -101,7 +101,7 @@ class Instance:
 
 
 def build(plan: Plan) -> Instance:
-    """Make an instance; raise InstanceError with nothing left if that fails."""
+    """Make an instance. If that fails, remove the incomplete folder and raise InstanceError."""
     install_dir = os.path.realpath(plan.install_dir)
     steamclient = _check(plan, install_dir)
     try:

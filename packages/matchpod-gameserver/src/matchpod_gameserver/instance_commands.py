@@ -14,7 +14,7 @@ from .options import REMOVE_INSTANCES, RUN_INSTANCE, InstanceOptions, parse_inst
 
 
 def run_instance(arguments: Sequence[str]) -> NoReturn:
-    """Make the folder of a server and become its command, which keeps the lock; raise FatalError if that fails."""
+    """Create the folder of a server and execute its command, which keeps the lock; raise FatalError if that fails."""
     options, template = parse_instance_arguments(RUN_INSTANCE, arguments, os.environ)
     log.format = options.log_format
     try:

@@ -279,7 +279,7 @@ class AgonesFleet:
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return the servers of this region, and those that other installations use in the same Fleet."""
+        """Return the servers of this region, and the servers that other installations use in the same Fleet."""
         try:
             lists = [
                 await self._client.servers(labels)
@@ -360,7 +360,7 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match. Return the servers that were not being deleted, and those that are now.
+        """Delete the servers of a match. Return the servers that were not being deleted yet, and the deleted servers.
 
         A server that changes meanwhile, for example because it is allocated again, is left for the next call.
         """

@@ -206,7 +206,7 @@ class Passwords:
         return self._rejections >= MAX_MISMATCHES
 
     def _fingerprint(self) -> str:
-        """Return a fingerprint of the secrets. They are long and random, so it does not reveal them."""
+        """Return a fingerprint of the secrets, which does not reveal them, because they are long and random."""
         digest = hashlib.sha256(b"trials of a fleet secret")
         for secret in self._secrets or ():
             digest.update(hashlib.sha256(secret).digest())

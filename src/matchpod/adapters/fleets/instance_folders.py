@@ -1,7 +1,7 @@
 """Run each server in a folder of its own, which `matchpod-gameserver` creates from a shared installation and removes.
 
-That program runs as the user of the servers, to whom the folders belong (like the shell in `secret_cfg`). It executes
-the server in its place, and the server keeps the lock of its folder, so a folder in use is never removed.
+`matchpod-gameserver` runs as the user of the servers, to whom the folders belong (like the shell in `secret_cfg`). The
+program replaces itself with the server (exec), which keeps the lock of its folder. So a folder in use is never removed.
 """
 
 from __future__ import annotations

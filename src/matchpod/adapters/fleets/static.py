@@ -168,7 +168,7 @@ class StaticFleet(FixedSlots):
         self._leaving.pop(slot, None)
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return no servers. They keep running with or without a match, so there is nothing to sweep."""
+        """Return no servers. The listed servers keep running with or without a match, so there is nothing to sweep."""
         return ()
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ class AllocationOutcome(StrEnum):
 
 
 class ClusterMeter:
-    """Base class for measuring the calls to a cluster. It measures nothing itself."""
+    """Base class for measuring the calls to a cluster. The base class measures nothing."""
 
     def requested(self, verb: Verb, code: str) -> None:
         """Record a request with the HTTP status of its answer, or NO_ANSWER."""

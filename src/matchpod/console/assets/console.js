@@ -1,6 +1,6 @@
 "use strict";
-// Times in the reader's time zone, counters that run, copy buttons. Everything else is done by the server; pages can be
-// read without this file. Functions with a `root` also prepare fragments before they are shown.
+// Times in the reader's time zone, running counters, copy buttons. Everything else is rendered by the server; pages can
+// be read without this script. Functions with a `root` also prepare fragments before they are shown.
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -34,11 +34,11 @@
 
   function openNext() {
     const next = document.querySelector("[data-open]");
-    // Not reload(): the page may be the answer to a form. Not while a form is sent: its answer is what people wait for.
+    // Not reload(), because the page may be the response to a form. Not while a form is sent: users wait for it.
     if (next && !isSending) location.replace(next.dataset.open);
   }
 
-  // Texts are compared first: a selection ends where a text is set.
+  // Texts are compared first, because setting a text would clear the user's selection.
   function show(element, text) { if (element.textContent !== text) element.textContent = text; }
 
   function run(root) {
@@ -56,11 +56,11 @@
 
   function shortenLists() {
     for (const list of document.querySelectorAll("ol.feed")) {
-      while (list.children.length > 300) list.lastElementChild.remove();  // as many as the server sends
+      while (list.children.length > 300) list.lastElementChild.remove();  // the same maximum as on the server
     }
   }
 
-  // Parts of a form that belong to one choice are shown with it.
+  // Parts of a form that belong to a choice are shown only if it is selected.
   function formParts(root) {
     for (const part of root.querySelectorAll("[data-shown-by]")) {
       const field = document.getElementById(part.dataset.shownBy) ?? root.getElementById(part.dataset.shownBy);
@@ -72,7 +72,7 @@
 
   function updated() { openNext(); shortenLists(); wall?.updated(); }
 
-  // A confirmation gets the focus when it opens; Escape closes it and gives the focus back.
+  // A confirmation gets the focus when it opens; Escape closes it and returns the focus.
   function confirmations() {
     document.addEventListener("toggle", ({ target }) => {
       if (target.open && target.matches("details.action")) target.querySelector("form, [role=group]").focus();

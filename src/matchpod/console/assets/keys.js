@@ -1,6 +1,6 @@
 "use strict";
-// Keys for the search and the items of a page, days in the reader's time zone, and lists of which several are selected.
-// Without this file all of it works with the Tab key, with days in UTC, and by checking each box.
+// Shortcut keys for the search and the items of a page, days in the reader's time zone, and multiple selection in
+// lists. Without this script, the Tab key, days in UTC and single checkboxes still work.
 (() => {
   const isOn = () => localStorage.getItem("keys") !== "off";
   const shownItems = () => [...document.querySelectorAll("[data-item], .match h3 a, .named > a")].filter((one) => one.getClientRects().length);
@@ -43,7 +43,7 @@
     if (location.hash === "#f-search") toSearch();
   }
 
-  // --- days: the address has times in UTC, people choose days of their own ---
+  // --- days: the URL has times in UTC, users choose days in their time zone ---
 
   const isEnd = (field) => field.name === "dateTo" || field.name === "until";
   const two = (number) => String(number).padStart(2, "0");
@@ -54,7 +54,7 @@
   }
 
   function showDay(field) {
-    if (/^\d{4}-\d{2}-\d{2}$/.test(field.value)) {  // of a link: a day in UTC
+    if (/^\d{4}-\d{2}-\d{2}$/.test(field.value)) {  // from a link: a day in UTC
       if (!new Date().getTimezoneOffset()) return;
       const time = `${field.value}T${isEnd(field) ? "23:59:59.999" : "00:00:00.000"}Z`;
       field.type = "text";
@@ -64,7 +64,7 @@
     if (!field.value || Number.isNaN(at.valueOf())) return;
     const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
     if (toTime(day, field) !== at.toISOString()) return;
-    field.value = "";  // a time is no value of a field for days
+    field.value = "";  // a time is not a valid value of a date field
     field.type = "date";
     field.value = day;
   }
@@ -97,7 +97,7 @@
     all.hidden = false;
     all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; update(); });
     document.addEventListener("change", (event) => { if (boxes.includes(event.target)) update(); });
-    addEventListener("pageshow", update);  // browsers check boxes again on the way back
+    addEventListener("pageshow", update);  // after going back, browsers restore checked boxes
     update();
   }
 

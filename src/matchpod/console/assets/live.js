@@ -1,11 +1,11 @@
 "use strict";
-// Keeps a page as the service shows it: follows its stream while the page is visible, says when the connection is lost,
-// keeps the clock of the service, and leads to the log-in when the session has ended. One page with alarms also follows
-// while it is hidden.
+// Keeps a page up to date: follows its stream while the page is visible, shows when the connection is lost, keeps the
+// time of the service, and redirects to the log-in when the session has ended. Among hidden pages with alarms, one page
+// keeps following its stream.
 
 const REPEAT_MS = 10_000;
-const WORKER_SILENT_MS = 20_000;  // longer than the stream itself waits
-const ALARMS_MS = 1_000;          // by then another tab has the alarms
+const WORKER_SILENT_MS = 20_000;  // longer than the stream's own timeouts
+const ALARMS_MS = 1_000;          // after this time, another tab has taken over the alarms
 
 class LivePage {
   constructor({ prepare, updated, isInUse }) {
@@ -43,10 +43,10 @@ class LivePage {
     if (!this.isFollowing) this.follow();
   }
 
-  // Of all hidden tabs with alarms, one follows: it has the lock. Another takes over when it is shown or closed.
+  // Of all hidden tabs with alarms, only the holder of the lock follows. If it is shown or closed, another takes over.
   keepAlarms() {
     if (this.waiting) return;
-    if (!navigator.locks) {  // not on a page without TLS
+    if (!navigator.locks) {  // locks need TLS
       if (!this.connected().isShared) this.leave();
       return;
     }
@@ -57,7 +57,7 @@ class LivePage {
       clearTimeout(late);
       if (!this.isFollowing) this.follow();
       return new Promise((end) => { this.endAlarms = end; });
-    }).catch(() => {});  // it is shown again
+    }).catch(() => {});  // aborted, because the page is shown again
   }
 
   connected() {
@@ -108,7 +108,7 @@ class LivePage {
       this.updated();
     } else {
       const offsetMs = message.ms - Date.now();
-      if (Math.abs(offsetMs - this.offsetMs) > 300) this.offsetMs = offsetMs;  // less is the time on the way
+      if (Math.abs(offsetMs - this.offsetMs) > 300) this.offsetMs = offsetMs;  // smaller differences are network delay
       this.updatedMs = this.now();
       this.say("");
     }
@@ -130,7 +130,7 @@ class LivePage {
   sessionEnded() {
     this.leave();
     if (this.isOverlay) return;
-    const [kind, id] = this.name.split("/");  // the address of a match may be that of the last form
+    const [kind, id] = this.name.split("/");  // the page's URL may be the URL of the last form
     const path = kind === "match" ? `/console/matches/${id}` : location.pathname;
     const login = `/console/login?next=${encodeURIComponent(path + location.search)}`;
     if (!this.isInUse()) {

@@ -1,10 +1,10 @@
 "use strict";
-// The page of a match: links in the table of players open the form of their action in its place, and the tabs of maps
-// say which one is shown. Without this file these links lead to a page with the form.
+// The page of a match: links in the table of players open the form of their action on the page, and the tabs of maps
+// mark the map that is shown. Without this script, the links open another page with the form.
 (() => {
   const page = document.getElementById("match");
 
-  // Opens the form of an action with what the link says; false if there is none.
+  // Opens the form of an action with the values in the link; false if there is no such form.
   function openForm({ act, player, as }) {
     const action = document.getElementById(`act-${act}`), form = action?.querySelector("form");
     if (!form) return false;
@@ -28,7 +28,7 @@
     link.closest("details")?.removeAttribute("open");
   });
 
-  // A page of a certain map stays on it when the next one is loaded.
+  // A page of a chosen map keeps showing this map when the next map is loaded.
   function showTab() {
     const tabs = document.getElementById("tabs"), isChosen = page.dataset.isChosen !== undefined;
     if (!tabs || !isChosen) return;

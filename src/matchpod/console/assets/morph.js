@@ -1,8 +1,8 @@
 "use strict";
-// Changes a page to what the service sent. Nodes that stay the same are not touched, and those that change keep their
-// identity, so that focus, selection, scroll, typed text and open parts survive.
+// Updates a page with the fragments that the service sent. Unchanged nodes are not touched, and changed nodes keep
+// their identity, so that focus, selection, scroll position, entered text and open parts are kept.
 
-// Does what the attribute data-swap of each fragment says; see `broadcasts.py`.
+// Executes the attribute `data-swap` of each fragment; see `page_updates.py`.
 function applyFragments(html, prepare) {
   const template = document.createElement("template");
   template.innerHTML = html;
@@ -44,7 +44,7 @@ function isSame(node, other) {
   return node.nodeName === other.nodeName && node.id === other.id && node.type === other.type;
 }
 
-// Returns the node that is in the page afterwards.
+// Returns the node that is on the page afterwards.
 function morph(node, wanted) {
   if (node.isEqualNode(wanted)) return node;
   if (!isSame(node, wanted)) {
@@ -55,7 +55,7 @@ function morph(node, wanted) {
     node.data = wanted.data;
     return node;
   }
-  const isKept = (name) => name === "open" && ["DETAILS", "DIALOG"].includes(node.nodeName);  // people open and close it
+  const isKept = (name) => name === "open" && ["DETAILS", "DIALOG"].includes(node.nodeName);  // users toggle them
   for (const { name } of [...node.attributes]) if (!wanted.hasAttribute(name) && !isKept(name)) node.removeAttribute(name);
   for (const { name, value } of wanted.attributes) {
     if (node.getAttribute(name) !== value && !isKept(name)) node.setAttribute(name, value);
@@ -64,7 +64,7 @@ function morph(node, wanted) {
   return node;
 }
 
-// Elements with ids are found by them, others by their place. An element that is not wanted here but later stays.
+// Elements with ids are matched by id, others by position. An element that is needed at a later position is kept.
 function morphChildren(parent, wanted) {
   const byId = new Map([...parent.children].filter((one) => one.id).map((one) => [one.id, one]));
   const wantedIds = new Set(wanted.map((one) => one.id).filter(Boolean));

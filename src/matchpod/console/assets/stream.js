@@ -1,21 +1,21 @@
 "use strict";
 // One stream of updates for all tabs of a browser: browsers open six connections per host, and streams must leave them
-// to links and forms. Tabs load this file, and also run it as a SharedWorker, which holds the stream. Where there are no
-// SharedWorkers, each visible tab holds its own.
+// to links and forms. Tabs load this file, and also run it as a SharedWorker, which holds the stream. Without
+// SharedWorkers, each visible tab holds a stream of its own.
 //
-// A tab says what it shows: {address, name, position}, again every few seconds, or {address, isLeaving}. It gets
+// A tab reports what it shows: {address, name, position}, again every few seconds, or {address, isLeaving}. It receives
 //   {kind: "changes", name, position, html}   fragments for its page
-//   {kind: "time", ms}                        the time of the service, at the beginning and every 5 s: the page is right
-//   {kind: "lost"}                            the page is not being updated: no connection, or it cannot be read
-//   {kind: "gone", name}                      there is no such page any longer
+//   {kind: "time", ms}                        the time of the service, at first and every 5 s: the page is current
+//   {kind: "lost"}                            the page is not updated: no connection, or a read error
+//   {kind: "gone", name}                      the page no longer exists
 //   {kind: "ended"}                           the session has ended
 //   {kind: "alone"}                           the worker could not be loaded: this tab holds its own stream
 
-const SILENT_MS = 15_000;      // no event for this long: the connection is dead
-const OPENING_MS = 4_000;      // no answer for this long: try again
-const RETRYING_MS = 1_500;     // the same for further requests at a time: some are on dead connections
-const ASLEEP_MS = 5_000;       // a second that takes this long: the machine slept
-const MAX_REQUESTS = 4;        // at a time, while the connection is dead
+const SILENT_MS = 15_000;      // time without an event after which the connection is dead
+const OPENING_MS = 4_000;      // time without an answer after which the request is retried
+const RETRYING_MS = 1_500;     // the same for further concurrent requests: some use dead connections
+const ASLEEP_MS = 5_000;       // if a timer of one second takes this long, the machine was asleep
+const MAX_REQUESTS = 4;        // concurrent requests while the connection is dead
 const LONGEST_PAUSE_MS = 3_000;
 const REJECTED_PAUSE_MS = 30_000;
 const TAB_GONE_MS = 30_000;
@@ -148,7 +148,7 @@ class UpdateStream {
     const isSilent = this.isOpen && performance.now() - this.heardAt > SILENT_MS;
     if (isSilent || passed > SILENT_MS) this.lost();
     if (isSilent || passed > ASLEEP_MS) this.connect();
-    // Browsers reuse idle connections, which are as dead as that of the stream was: ask on several, and keep the first.
+    // Browsers reuse idle connections, which may be dead too: send several requests; the first answer wins.
     else if (this.isDead && this.requests.size && this.requests.size < MAX_REQUESTS) this.request();
   }
 }
@@ -173,7 +173,7 @@ class TabGroup {
   }
 
   leave(tab) {
-    if (this.tabs.delete(tab)) this.plan(1000);  // the next page of the tab may come soon
+    if (this.tabs.delete(tab)) this.plan(1000);  // the next page of the tab may connect soon
   }
 
   plan(ms) {
@@ -226,7 +226,7 @@ function isAfter(position, other) {
 }
 
 function earlier(position, other) {
-  if (position.split(".")[0] !== other.split(".")[0]) return "";  // everything
+  if (position.split(".")[0] !== other.split(".")[0]) return "";  // all fragments are needed
   return isAfter(position, other) ? other : position;
 }
 
@@ -244,7 +244,7 @@ class TabGroups {
   }
 }
 
-// Returns what sends messages to the holder of the stream; `isShared` is false if that is this tab.
+// Returns the link to the holder of the stream; `isShared` is false if this tab holds the stream.
 function connectTab(script, receive, { isShared }) {
   const link = { isShared: false };
   const own = () => {
@@ -258,7 +258,7 @@ function connectTab(script, receive, { isShared }) {
     const worker = new SharedWorker(script);
     let sent;
     worker.port.onmessage = (event) => receive(event.data);
-    worker.onerror = () => {  // it could not be loaded
+    worker.onerror = () => {  // the worker could not be loaded
       own();
       if (sent) link.send(sent);
       receive({ kind: "alone" });
@@ -266,7 +266,7 @@ function connectTab(script, receive, { isShared }) {
     link.isShared = true;
     link.send = (message) => worker.port.postMessage(sent = message);
   } catch {
-    // Not allowed here.
+    // SharedWorkers are not allowed here.
   }
   return link;
 }

@@ -1,6 +1,6 @@
 "use strict";
-// The wall: filters and search, which are in the address, the full screen, and alarms for what is new. Matches are
-// drawn by the server; all of them are on the page, and those that do not fit the filters are hidden.
+// The wall: filters and search (stored in the URL), full screen, and alarms for new attention. The server renders all
+// matches of the wall; the script hides the matches that the filters exclude.
 
 class WallPage {
   constructor() {
@@ -12,7 +12,7 @@ class WallPage {
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("submit", ({ target }) => this.keepPlace(target), true);
     document.addEventListener("fullscreenchange", () => { if (!document.fullscreenElement) this.set("screen", ""); });
-    // Of a page that its address opened without controls, or in a browser that has no full screen.
+    // For a page whose URL opened it without controls, and for browsers without full screen.
     document.addEventListener("keydown", ({ key }) => { if (key === "Escape") this.set("screen", ""); });
     addEventListener("popstate", () => this.showScreen());
     document.addEventListener("toggle", ({ target }) => this.rememberName(target), true);
@@ -50,9 +50,9 @@ class WallPage {
     event.preventDefault();
     const { set, to, filterState } = link.dataset;
     if (set === "screen") {
-      history.pushState(history.state, "", location.href);  // the way back ends it too: phones have no Escape
+      history.pushState(history.state, "", location.href);  // the back button ends full screen: phones have no Escape
       this.set(set, to);
-      document.documentElement.requestFullscreen?.().catch(() => {});  // the page is without controls all the same
+      document.documentElement.requestFullscreen?.().catch(() => {});  // the controls are hidden anyway
     } else if (set) location.assign(this.set(set, to));
     else {
       this.set("state", this.chosen("state") === filterState ? "" : filterState);
@@ -61,7 +61,7 @@ class WallPage {
     }
   }
 
-  // A form leads back to the same place.
+  // A form redirects back to the wall with the same filters.
   keepPlace(form) {
     if (!form.closest(".acknowledge, .claim, .undo")) return;
     const back = form.elements.back ?? form.appendChild(Object.assign(document.createElement("input"), { type: "hidden" }));
@@ -75,7 +75,7 @@ class WallPage {
     if (name && !name.value) name.value = localStorage.getItem("name") ?? document.querySelector("[data-person]").dataset.person;
   }
 
-  // Also prepares fragments before they are shown.
+  // Also prepares new fragments before they are shown.
   dress(root) { this.filter(root); }
 
   filter(root) {
@@ -129,7 +129,7 @@ class WallPage {
     }
   }
 
-  // Buttons for all failed matches take those that the filters show, and say how many.
+  // Buttons for all failed matches apply to the matches that the filters show, and contain their number.
   acknowledgeShown() {
     const isNarrowed = ["state", "region", "label", "search"].some((name) => this.chosen(name));
     for (const form of document.querySelectorAll("form[data-every]")) {
@@ -141,7 +141,7 @@ class WallPage {
       if (button.textContent !== text) button.textContent = text;
       button.setAttribute("aria-label", `${text} that ${form.dataset.name}`);
     }
-    document.getElementById("older").hidden = isNarrowed;  // they are not searched
+    document.getElementById("older").hidden = isNarrowed;  // older matches are not searched
   }
 
   alarm() {
@@ -164,8 +164,8 @@ class WallPage {
   }
 }
 
-// Sound and notifications for what is new, and which reasons are muted: of this browser. Browsers allow sound only after
-// a click or a key on the page: until then a remembered wish is said to be waiting.
+// Sound and notifications for new attention, and the muted reasons, stored per browser. Browsers allow sound only after
+// a click or key press on the page. Until then, the page shows that the sound is waiting for one.
 class Alarms {
   constructor(changed) {
     this.audio = null;
@@ -206,7 +206,7 @@ class Alarms {
       const shown = new Notification(`Matchpod: ${first.name}`, { body, tag: "matchpod", renotify: true });
       shown.onclick = () => window.focus();
     } catch {
-      // Phones allow notifications of service workers only.
+      // Phones allow notifications only from service workers.
     }
   }
 
@@ -236,7 +236,7 @@ class Alarms {
     this.audio.resume().then(() => {
       this.audio.isAllowed = true;
       hint.hidden = true;
-      this.audio.suspend();  // it costs CPU time while it runs
+      this.audio.suspend();  // a running audio context costs CPU time
     });
   }
 

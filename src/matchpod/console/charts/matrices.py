@@ -96,7 +96,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
 
 
 def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
-    """Return the kills that still count: not those before a restart, or in rounds dropped by a restored backup."""
+    """Return the kills that still count, without kills before a restart or in rounds that a restored backup dropped."""
     kills: list[KillItem] = []
     for item in items:
         if isinstance(item, KillItem):

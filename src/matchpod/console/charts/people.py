@@ -54,7 +54,7 @@ def players_of(rounds: Iterable[StoredRound]) -> dict[str, Subject]:
 
 
 def by_team(entries: Iterable[T], team_of: Callable[[T], Team | None]) -> list[tuple[Team | None, list[T]]]:
-    """Group entries by team, the first team first and those without a team last. Groups are not empty."""
+    """Group entries by team: team 1, team 2, then entries without a team. Empty groups are left out."""
     groups: dict[Team | None, list[T]] = {Team.TEAM1: [], Team.TEAM2: [], None: []}
     for entry in entries:
         groups[team_of(entry)].append(entry)

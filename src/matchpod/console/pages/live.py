@@ -1,4 +1,4 @@
-"""Show the wall: open matches, and those that ended recently or failed, below a strip of what needs attention."""
+"""Show the wall: open matches, and matches that ended recently or failed, below a strip of what needs attention."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Anti-cheat detectors: hints for human review, derived from events. They never kick or ban a player."""
+"""Anti-cheat detectors: hints for human review, derived from events. Detectors never kick or ban a player."""

@@ -281,7 +281,7 @@ class MatchActions(MatchAlarms, kw_only=True):
 def _is_said(action: ActionRequest, event: GameEvent) -> bool:
     """True if an event shows that a text was sent to the chat. The game may cut the end of the text.
 
-    Some servers log only the command. It is recognized by its size, because its text is hidden.
+    Some servers log only the command. The command is recognized by its size, because the log hides its text.
     """
     match event:
         case ServerSaid():

@@ -21,11 +21,11 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
 
     join_s: float = 300.0
-    """Default time for all players to connect. It runs again if the roster breaks while no map is live."""
+    """Default time for all players to connect. The time runs again if a listed player leaves while no map is live."""
     all_left_grace_s: float = 30.0
     """Time to reconnect after all players left a live map. A brief network outage must not end the match."""
     idle_s: float = 600.0
-    """Time to come back after all players left before play began; then the match is canceled."""
+    """Time to return after all players left before play began. If no player returns, the match is canceled."""
     max_duration_s: float = 6 * 3600.0
     """Maximum length of a match, longer than any bo5; a match that still runs after this was abandoned."""
     team_choice_s: float = 20.0

@@ -1,4 +1,4 @@
-"""Parse the query string of the audit log. It is paged by entry id, so that new entries do not shift pages."""
+"""Parse the query string of the audit log. The log is paged by entry id, so that new entries do not shift pages."""
 
 from __future__ import annotations
 

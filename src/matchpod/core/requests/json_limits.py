@@ -45,7 +45,8 @@ def _not_json(body: bytes) -> str:
     """Return what is wrong with a body that is not JSON, and where."""
     with suppress(RecursionError):
         try:
-            # Only this decoder reports an exact position. It stops at the first error too, so the limits hold for it.
+            # Only the decoder of `json` reports an exact position. It also stops at the first error, so the limits hold
+            # for it.
             json.loads(body.decode())
         except json.JSONDecodeError as exc:
             what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")

@@ -40,7 +40,7 @@ class FleetReport(StrEnum):
     ALIVE = "alive"
     """Its process or pod exists."""
     GONE = "gone"
-    """Its process has ended, or its pod is deleted, being deleted or unhealthy. It will not come back."""
+    """Its process has ended, or its pod is deleted, being deleted or unhealthy. The server will not return."""
     UNKNOWN = "unknown"
     """The fleet does not know the server, or is unavailable."""
 

@@ -1,8 +1,8 @@
 """Compute the statistics of a whole round: first kills, trades, clutches, multi-kills and KAST.
 
-They are computed when the round closes, from the order in which players dropped out. The computation is idempotent.
-Kills after the decision count as kills, for trades and for multi-kills, but not for first kills or clutches. A round
-with respawns has none of these statistics.
+The statistics are computed when the round closes, from the order in which players dropped out. The computation is
+idempotent. Kills after the decision count as kills, for trades and for multi-kills, but not for first kills or
+clutches. A round with respawns has none of these statistics.
 """
 
 from __future__ import annotations

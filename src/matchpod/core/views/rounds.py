@@ -1,7 +1,7 @@
 """Build the rounds of a map for the API.
 
-They use the same counters as the result, so the statistics of a player in all rounds add up to those of the map. A
-deathmatch has no rounds.
+Rounds use the same counters as the result, so a player's statistics in all rounds add up to the statistics of the map.
+A deathmatch has no rounds.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class Action(StrEnum):
     ACTION_REQUESTED = "action_requested", "requested an action on a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
     ACKNOWLEDGEMENT_UNDONE = "acknowledgement_undone", "undid an acknowledgement"
-    MATCH_CLAIMED = "match_claimed", "is on a match", Target.MATCH
-    CLAIM_RELEASED = "claim_released", "is no longer on a match", Target.MATCH
+    MATCH_CLAIMED = "match_claimed", "claimed a match", Target.MATCH
+    CLAIM_RELEASED = "claim_released", "released the claim on a match", Target.MATCH
     MATCH_RULED = "match_ruled", "ruled on a match", Target.MATCH
     RULING_WITHDRAWN = "ruling_withdrawn", "withdrew the ruling on a match", Target.MATCH
     PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH

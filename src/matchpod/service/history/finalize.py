@@ -28,7 +28,8 @@ from matchpod.storage.servers import ServerRow
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
     """Replay the log of an ended match. If its stored outcome is a cancellation, the match is canceled for that reason.
 
-    The log may end such a match in another way, if the cancellation was stored before the runner stored that end.
+    The log of a canceled match may contain another end, which the runner had not stored before the cancellation was
+    stored.
     """
     outcome = await outbox.outcome_of(db, row.id)
     fold = await replay(db, row, speed, turns=turns)

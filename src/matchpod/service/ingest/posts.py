@@ -249,7 +249,7 @@ class Ingest:
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: RawHeaders, body: Body, *, source: str = "") -> Receipt:
-        """Store a log post. `source` is the address that it came from, which only server checks use."""
+        """Store a log post. `source` is the address of its sender, which only server checks use."""
         try:
             receipt = await self._store_log(token, headers, body)
             if receipt is Receipt.UNKNOWN_SENDER and await self._is_checked(token, headers, source):

@@ -1,10 +1,11 @@
 """Overwrite secrets in posts and reports with `*`, byte for byte, before they are stored.
 
-The length does not change, because batches are identified by byte offsets. Redacted are the command in each `rcon from`
-echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose name
-indicates a secret, and all passwords and tokens that the service made for the match. In a log, patterns match only at
-the beginning of a line, after its timestamp and indentation, so chat that imitates them is kept. A secret that is cut
-by the end of a post is overwritten in both parts, if the next post is redacted with the `unfinished` end of this post.
+The length does not change, because batches are identified by byte offsets. This module redacts the command in each
+`rcon from` echo, because it may contain passwords, log addresses and tokens. It also redacts the values of console
+variables and JSON fields whose name indicates a secret, and all passwords and tokens that the service generated for the
+match. In a log, patterns match only at the beginning of a line, after its timestamp and indentation, so chat that
+imitates them is kept. A secret that is cut by the end of a post is overwritten in both parts, if the next post is
+redacted with the `unfinished` end of this post.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """Resume a match in this context, from its snapshot or `from_start`. Failing entries are set aside before.
+        """Resume a match in this context, from its snapshot or `from_start`. Entries that fail are set aside first.
 
         DeadlyMatchError if the match has killed too many processes.
         """
@@ -148,8 +148,8 @@ class Suspects:
     async def _recorded(self, server_id: str) -> AsyncIterator[None]:
         """Delete all records of a match that was resumed in this context.
 
-        After an error, delete only the records of this process. This process stops, has lost the match or could not use
-        the database; none of these is a death.
+        After an error, delete only the records of this process. This process is stopping, has lost the match or could
+        not use the database; none of these is a death.
         """
         try:
             yield

@@ -22,7 +22,7 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     matches: int
     is_this: bool
     is_alive: bool
-    """False if its leases have expired, because it has stopped. Other processes acquire its matches."""
+    """False if the process has stopped, so that its leases have expired. Other processes acquire its matches."""
 
 
 class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):

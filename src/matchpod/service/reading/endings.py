@@ -22,7 +22,7 @@ _RULINGS = StoredReader[Ruling](Ruling)
 
 
 async def match_of(db: Database, row: ServerSummary) -> MatchView:
-    """A match with its result, if it is finished, as stored."""
+    """Return a match as stored, with its result if it is finished."""
     outcome = await outbox.outcome_of(db, row.id) if row.has_ended else None
     if outcome is None:
         return match_view(row, result=None)

@@ -71,7 +71,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     pending_until_ms: int | None
     tries: int
     progress: MatchProgress | None
-    """Its progress; None unless its server is running."""
+    """The progress of the match; None unless its server is running."""
     maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]

@@ -207,8 +207,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sides: Annotated[
         msgspec.Raw | msgspec.UnsetType,
         Meta(
-            description="The sides that the teams play on; null unless a map with teams is live, and after log lines "
-            "were lost, until a round begins for which the log shows them again."
+            description="The sides that the teams play on; null unless a map with teams is live. After log lines were "
+            "lost, also null until a round begins for which the log contains the sides."
         ),
     ] = msgspec.UNSET
     roster: Annotated[

@@ -365,7 +365,7 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
 
 
 async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
-    """True if the server has certainly got the match, so that a game on it may be the game of this match.
+    """True if the server has certainly received the match, so that a game on it may be the game of this match.
 
     The plugin gets the match after the CONFIGURED entry. It certainly has the match if it has sent a report, because
     the address for reports comes with the match. Before that, players play by the rules of the server.

@@ -1,8 +1,8 @@
 """Store which demos a match records, and decide how long its server is kept for their uploads.
 
 While a match is driven, `DemoRecords` stores a row for each map that goes live. When the map has ended, the row also
-gets the time by which its upload must have begun. After the match, the release of its server is due repeatedly until
-the uploads have ended. The wait depends only on the rows, so another process can continue it.
+gets the time by which its upload must have begun. After the match, the release step is repeated until the uploads have
+ended. The wait depends only on the rows, so another process can continue it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def is_kept(row: ServerRow) -> bool:
 
 
 async def kept_until_ms(row: ServerRow, deps: Deps, region: Region) -> int | None:
-    """Return until when the server of an ended match is kept at most; None if it is to be released now."""
+    """Return the latest time until which the server of an ended match is kept; None if it must be released now."""
     if not is_kept(row) or await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
         return None
     now_ms, known = deps.clock.now_ms(), await demos.of_server(deps.db, row.id)

@@ -124,7 +124,7 @@ class EffectExecutor:
         self._clock = deps.clock
         self._intervals = deps.intervals
         self._start: tuple[int | None, ...] = ()
-        """Identifies the last requested start: its map, and since when the match waits for it."""
+        """Identifies the last requested start: its map, and since when the match waits for that start."""
         self._start_asked_ms = 0
 
     def enqueue(self, command: Command) -> None:

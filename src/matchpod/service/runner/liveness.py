@@ -1,7 +1,7 @@
 """Probe the server of a running match: its process, its log posts and its console.
 
-While log posts arrive, the server is not probed. A command is sent to its console if there was no post for longer than
-most gaps of the log, if it is uncertain which players are on the server, or if another server of the same host or
+While log posts arrive, the server is not probed. A command is sent to its console in three cases: there was no post for
+longer than most gaps of the log, it is uncertain which players are on the server, or another server of the same host or
 region is silent. Servers that fall silent together probably have a common cause, and get more time.
 `core.servers.server_loss` decides whether a server is lost.
 """

@@ -75,7 +75,7 @@ class AttentionWatch:
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:
-        """Raise attention for new reasons, and end it for reasons that are gone."""
+        """Raise attention for new reasons, and end attention whose reason has disappeared."""
         watched = await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED)
         await webhooks.end_unwatched_attention(self._db, watched)
         for org_id in watched:

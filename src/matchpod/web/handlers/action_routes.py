@@ -42,8 +42,8 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         path=_PATH,
         name="listActions",
         summary="List the actions on a match",
-        text="All actions, each with the reason if it is not possible now; the rounds that can be restored; and the "
-        "requested actions, newest first.",
+        text="All actions, each with the reason if it is not possible now. Also the rounds that can be restored, and "
+        "the requested actions, newest first.",
         parameters=(parameters.SERVER_ID,),
         returns=MatchActionsView,
         handler=use_cases.view(lambda services: services.actions.list),

@@ -81,9 +81,9 @@ def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema
             "operationId": name,
             "summary": summary,
             "description": "Sent to the `callbackUrl`, and again 5 s later if there was no 2xx response within 10 s. "
-            "Redirects are not followed. In two cases it can arrive more than twice, always with the same `webhook-id` "
-            "and the same bytes: an attempt during which the service itself stopped is repeated, at most 8 times per "
-            "hour, and you or the operator of the service can send a callback again.",
+            "Redirects are not followed. A callback can arrive more than twice, always with the same `webhook-id` and "
+            "the same bytes. An attempt during which the service itself stopped is repeated, at most 8 times per hour. "
+            "You or the operator of the service can also send a callback again.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()

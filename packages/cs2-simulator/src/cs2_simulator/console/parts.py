@@ -25,7 +25,7 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool] = lambda: False
-    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
+    """Returns True if the plugin has a match loaded; the expected players are then the players of this match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Command:
 
     run: Callable[[ServerParts, ConsoleStatement], str]
     configures: bool = True
-    """True for commands that set up the server. Each of them postpones the arrival of players."""
+    """True for commands that set up the server. Each such command delays the connections of players."""
 
 
 def lines(*texts: str) -> str:

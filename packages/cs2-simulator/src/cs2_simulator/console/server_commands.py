@@ -26,7 +26,7 @@ def _say(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _exec(_parts: ServerParts, statement: ConsoleStatement) -> str:
-    # The only config files are those of the modes, which run automatically at a map load.
+    # Only the modes have config files, which run automatically at a map load.
     if not statement.args:
         return lines("exec <filename>: execute a script file")
     return lines(f"exec: couldn't exec {statement.args[0]}")

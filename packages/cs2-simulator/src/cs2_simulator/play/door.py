@@ -83,7 +83,7 @@ class Door:
             self._resume(player)
 
     def join(self, player: Player, team: str, *, is_forced: bool = False) -> None:
-        """Put a player on a team, or the one the plugin requires. As in the game, the change kills a living player.
+        """Put a player on a team, or on the required team. As in the game, the change kills a living player.
 
         `is_forced` is for the plugin itself, which may move players elsewhere.
         """

@@ -41,7 +41,7 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
         # For players only, or without effect on the log.
         "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
-        # They need the side of the caller, which the console does not have.
+        # These commands need the side of the caller, which the console does not have.
         "css_unpause css_tac": lambda _: "",
         "css_pause css_tech": lambda _: _pause_refusal(course),
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),

@@ -24,7 +24,7 @@ _BODY_HEADER = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECA
 
 
 def is_header(name: str, value: str) -> bool:
-    """True if .NET accepts this header. It does not send a request with a header that it rejects."""
+    """True if .NET accepts this header. .NET does not send a request with a header that it rejects."""
     if not _HEADER_NAME.fullmatch(name) or _BODY_HEADER.fullmatch(name):
         return False
     return value.isascii() and not any(char in value for char in "\r\n\0")

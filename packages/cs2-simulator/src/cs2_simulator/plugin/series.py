@@ -110,7 +110,7 @@ class Series:
         return f"{self.backup_prefix}_round{rounds_played:02d}.json"
 
     def write_backup(self, rounds_played: int) -> None:
-        """Save the current lists, for a later restore."""
+        """Save the current player lists for a later restore."""
         self._backups[self.backup_file(rounds_played)] = self.lists.copy()
 
     def has_backup(self, file: str) -> bool:

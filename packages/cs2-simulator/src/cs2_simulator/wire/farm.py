@@ -36,7 +36,7 @@ class Farm:
 
     @property
     def servers(self) -> Sequence[SimulatedServer]:
-        """All servers in the order of their options, including those that ended."""
+        """All servers in the order of their options, including servers that have ended."""
         return self._servers
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Answer the query of server browsers over UDP (A2S_INFO), as a game does whether or not its console is open."""
+"""Answer the query of server browsers over UDP (A2S_INFO), as a game does, whether its console is open or not."""
 
 from __future__ import annotations
 

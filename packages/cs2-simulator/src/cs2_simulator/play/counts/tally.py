@@ -59,7 +59,7 @@ class Tally(msgspec.Struct, kw_only=True):
     mvps: int = 0
     shots_fired: int = 0
     shots_hit: int = 0
-    # These appear only in the game's own statistics and awards:
+    # The following counters appear only in the game's own statistics and awards:
     burn_damage: int = 0
     he_damage: int = 0
     blind_kills: int = 0
@@ -70,7 +70,7 @@ class Tally(msgspec.Struct, kw_only=True):
     """Kills of enemies by weapon, named as in `killed` lines."""
 
     def count_shot(self) -> None:
-        """Count a shot that hit, and the ones that missed before it."""
+        """Count a shot that hit, and the shots that missed before it."""
         self.shots_fired += 1 + _MISSES[self.shots_hit % len(_MISSES)]
         self.shots_hit += 1
 

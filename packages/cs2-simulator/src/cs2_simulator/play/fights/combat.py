@@ -199,7 +199,7 @@ class Battle:
             self._reward(attacker, weapon, is_enemy=is_enemy)
 
     def _count_assist(self, killer: Player, victim: Player) -> None:
-        """Count at most one assist: for the player who hurt the victim most, else for the one who blinded them."""
+        """Count at most one assist: of the player who hurt the victim most, else of the player who blinded them."""
         helper = self._helper(killer, victim, ASSIST_DAMAGE)
         is_flash = helper is None and victim.blind_until_ms > self.arena.clock_ms
         if is_flash:
@@ -223,7 +223,7 @@ class Battle:
         if not variables.is_on("mp_playercashawards"):
             return
         if not is_enemy:
-            # It is not known which changes are untracked. This is a guess, so that such lines occur in the log.
+            # It is unknown which changes are untracked. The share is a guess, so that such lines occur in the log.
             change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"), is_tracked=False)
         elif weapon.reward == _DEFAULT_REWARD:
             change_money(self.arena, killer, variables.whole("cash_player_killed_enemy_default"))

@@ -58,7 +58,7 @@ class Aim(NamedTuple):
 def duel(
     battle: Battle, killer: Player, victim: Player, *, is_quick: bool = False, is_located: bool = False
 ) -> Script[None]:
-    """Play a fight until the victim dies. It ends early if the killer dies, either leaves, or the victim must live.
+    """Play a fight until the victim dies. It ends early if the killer dies, a player leaves, or the victim must live.
 
     `is_located` is true if the log has just shown the victim's position, which is then kept.
     """

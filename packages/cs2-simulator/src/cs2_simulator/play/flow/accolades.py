@@ -1,4 +1,4 @@
-"""Choose the awards of the end screen: for each human player, the one in which they have the best place in their team.
+"""Choose the awards of the end screen: each human player gets the award in which they rank best in their team.
 
 How the game chooses and weighs its awards is not known, and no reader needs them.
 """
@@ -41,7 +41,7 @@ def accolades(arena: Arena) -> Iterator[Accolade]:
 
 
 def _ranks(tally: Tally, team: list[Tally]) -> Iterator[tuple[bool, int, str]]:
-    """Yield for each counter whether it is 0, and the place in the team."""
+    """Yield for each counter whether the player's count is 0, and the player's place in the team."""
     for counter in _AWARDS:
         value = getattr(tally, counter)
         yield not value, 1 + sum(getattr(other, counter) > value for other in team), counter

@@ -26,7 +26,7 @@ from cs2_simulator.play.watcher import Watcher
 __all__ = ["Game", "GamePhase"]
 
 RESTART_NOTICE_MS = 500
-"""Delay between a restart command and its announcement: in a real log it follows within a second."""
+"""Delay between a restart command and its announcement, which follows within a second in a real log."""
 
 MAX_RESTART_S = 60
 

@@ -14,7 +14,7 @@ from cs2_simulator.variables import Variables
 
 
 class NextStep(StrEnum):
-    """What follows a round."""
+    """The next step after a round."""
 
     ROUND = "round"
     """The next round of the same half."""

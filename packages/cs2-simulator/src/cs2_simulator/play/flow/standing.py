@@ -1,6 +1,6 @@
 """Keep the phase, score, rounds and sides of a map, and log them.
 
-Team 1 is the one named by `mp_teamname_1`; it begins a map as CT, unless the teams were swapped before.
+Team 1 is the team named by `mp_teamname_1`. It begins a map as CT, unless the teams were swapped before.
 The score is kept by team; log lines show it by side.
 """
 

@@ -1,6 +1,6 @@
 """Write the players' chat: greetings, remarks after rounds, `.ready` and farewells, about 30 lines per match.
 
-Only messages meant for the plugin begin with `.` or `!`, because the plugin reads those as commands.
+Only messages meant for the plugin begin with `.` or `!`, because the plugin reads such messages as commands.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Track the guests of a server: expected, coming, connected, away or gone.
+"""Track the guests of a server: expected, connecting, connected, away or gone.
 
-The crowd connects guests step by step and disconnects them as other modules decide. It brings all guests back after a
+The crowd connects guests step by step and disconnects them as other modules decide. It reconnects all guests after a
 map change, and decides who returns after a kick. The waits of each guest have their own random stream.
 """
 
@@ -63,7 +63,7 @@ LEAVE_MS = (10_000, 60_000)
 class Role(StrEnum):
     PLAYER = "player"
     STRANGER = "stranger"
-    """Takes the place of a player who is gone for good."""
+    """An unlisted player, who takes the place of a player who is gone for good."""
     SUBSTITUTE = "substitute"
     """Waits to be let in, and then joins the smaller side unless the plugin requires a team."""
     SPECTATOR = "spectator"
@@ -156,7 +156,7 @@ class Crowd:
         return self.find(player.person.account)
 
     def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
-        """Add a guest, or update a known one. A guest who had left for good is expected again."""
+        """Add a guest, or update a known guest. A guest who had left for good is expected again."""
         guest = self.others.pop(person.account, None) or self.guests.get(person.account)
         if guest is None:
             rank = self.arena.rng("visitors", "rank", person.account).random()
@@ -166,7 +166,7 @@ class Crowd:
         return self._expect(guest, team, is_listed=is_listed)
 
     def invite_other(self, person: Participant, role: Role, *, is_listed: bool, team: int = 0) -> Guest:
-        """Add someone who is not a player, or update a known one; `team` is that of a coach."""
+        """Add a guest who does not play, or update a known guest; `team` is set for coaches."""
         guest = self.guests.pop(person.account, None) or self.others.get(person.account)
         guest = self.others[person.account] = guest or Guest(person, team, LAST_RANK)
         guest.role = role

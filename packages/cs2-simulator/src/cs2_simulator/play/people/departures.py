@@ -61,7 +61,7 @@ class Departure(Story):
 
 
 class AllLeave(Departure):
-    """All players leave within a few seconds and do not come back."""
+    """All players leave within a few seconds and do not return."""
 
     rounds = (3, 6)
 
@@ -76,7 +76,7 @@ class AllLeave(Departure):
 
 
 class Leaver(Departure):
-    """One player leaves and does not come back."""
+    """One player leaves and does not return."""
 
     rounds = (2, 2)
 

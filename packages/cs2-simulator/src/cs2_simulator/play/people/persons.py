@@ -14,7 +14,7 @@ from cs2_simulator.play.people.nicknames import NICKNAMES
 from cs2_simulator.play.player import Participant
 
 MIN_ACCOUNT = 20_000_000
-"""Lowest generated account number. Lower ones, of Steam's first years, are rare."""
+"""Lowest generated account number. Lower numbers, from Steam's first years, are rare."""
 
 MAX_ACCOUNT = 1_900_000_000
 """Highest generated account number. Callers check that a SteamID64 begins with 7656119, which holds up to 2039734271;
@@ -52,7 +52,7 @@ def make_people(
     nicks: Mapping[int, str] | None = None,
     taken_names: Collection[str] = (),
 ) -> list[Participant]:
-    """Create `count` people, the first ones with the given accounts and nicks; one of every five is an AWPer."""
+    """Create `count` people, the first ones with the given accounts and nicks; every fifth person is an AWPer."""
     salt = rng.getrandbits(64)
     chosen = list(accounts[:count])
     while len(chosen) < count:

@@ -1,4 +1,4 @@
-"""Define the base class of stories: what people do in one live match. Each match starts a new story.
+"""Define the base class of stories, which decide what people do in one live match. Each match starts a new story.
 
 Events are planned early enough for the shortest possible match, so every story works with any number of rounds; in a
 deathmatch, which has no rounds, they are planned by time.

@@ -40,7 +40,7 @@ LEAVES_BEFORE_MS = 60_000
 """Time from the departure of another player to the arrival of the late player."""
 
 STRANGER_AFTER_MS = (1_000, 8_000)
-"""Delay after the last other guest, so that the stranger's visits do not change the user ids of others."""
+"""Delay after the last other guest, so that visits of the unlisted player do not change the user ids of others."""
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
@@ -161,7 +161,7 @@ class Visitors(Watcher):
     # --- events --------------------------------------------------------------------------------------------------
 
     def map_loaded(self, map_name: str) -> None:
-        """Let the guests return, and restart the wait for those still expected."""
+        """Let the guests return, and restart the wait for guests who are still expected."""
         self._chatter.map_loaded(map_name)
         self.crowd.map_loaded()
         if self._expects is not Expectation.NO_ONE:
