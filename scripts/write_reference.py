@@ -98,7 +98,7 @@ _METRICS = """\
 <!-- Written by scripts/write_reference.py, the table from src/matchpod/service/telemetry/metrics.py. -->
 
 `/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
-not through a load balancer; every 15 s is enough. [connections.md](connections.md) says which port answers it.
+not through a load balancer; every 15 s is enough. [connections.md](connections.md) explains which port serves it.
 [Traces](#traces) are at the end of this page.
 
 ```yaml
@@ -108,11 +108,13 @@ scrape_configs:
       - targets: ["127.0.0.1:8080"]
 ```
 
-- Series whose label values are known exist from the start, at 0: `rate` and `increase` also see the first event. Others
-  appear when they are needed: statuses of requests other than success and our own errors, codes of the Kubernetes API
-  other than success, reasons of faults.
-- Gauges are updated every 5 s; those of the process, and the age of a watch, when the metrics are read.
-- Label values beyond a limit are counted as `other`: 256 series per metric, 1024 if it has routes.
+- Series whose label values are known exist from the start, at 0, so `rate` and `increase` include the first event.
+  Other series appear when they are needed: statuses of requests other than success and our own errors, codes of the
+  Kubernetes API other than success, reasons of faults.
+- Gauges are updated every 5 s; the gauges of the process, and the age of a watch, are updated when the metrics are
+  read.
+- A metric has at most 256 series, or 1024 if one of its labels is the route. Further label values are counted as
+  `other`.
 - Metrics with `agones` or `kubernetes` in their name have series only in regions of kind `agones`.
 
 **Several replicas.** A series with the label `scope` is about something that all replicas share: `database` was counted
@@ -123,7 +125,7 @@ are of one process, so use `sum`:
 |---|---|
 | running servers, by region | `max by (region) (matchpod_servers{status="running"})` |
 | all servers that are not released | `sum(max by (region, status) (matchpod_servers))` |
-| callbacks that wait | `max(matchpod_callbacks_waiting)` |
+| waiting callbacks | `max(matchpod_callbacks_waiting)` |
 | matches driven, all replicas | `sum(matchpod_matches_followed)` |
 | matches that ended in an hour, by outcome | `sum by (outcome) (increase(matchpod_matches_ended_total[1h]))` |
 | time in which 95 % start | `histogram_quantile(0.95, sum by (le) (rate(matchpod_bring_up_seconds_bucket[1h])))` |
@@ -148,33 +150,34 @@ OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 matchpod serve
 
 | span | from | until |
 |---|---|---|
-| `match` | the match is created | it has ended; the other spans are its parts |
-| `match create` | the request arrives | it is stored |
+| `match` | the match is created | the match has ended; the other spans are parts of this one |
+| `match create` | the request arrives | the match is stored |
 | `match start` | the match is created | its server is running, or the match has ended without one |
 | `match play` | its server is running | the match has ended |
-| `match callback` | an attempt to deliver its callback begins | it ends; its `traceparent` names this span |
+| `match callback` | an attempt to deliver its callback begins | the attempt ends; its `traceparent` names this span |
 
-Spans have the attributes `matchpod.server_id`, `matchpod.region`, `matchpod.org_id` and `matchpod.outcome`, those of
-callbacks `matchpod.callback_id`, `matchpod.attempt`, `server.address` and `http.response.status_code`. They are sent
-when their step has ended, `match` and `match play` when the server is released. A caller whose `traceparent` is not
-sampled gets no spans; a match without a caller's trace is a trace of its own.
+Spans have the attributes `matchpod.server_id`, `matchpod.region`, `matchpod.org_id` and `matchpod.outcome`. Spans of
+callbacks have `matchpod.server_id`, `matchpod.callback_id`, `matchpod.attempt`, `http.request.method`, `server.address`
+and, after a response, `http.response.status_code`. A span is sent when its step has ended; `match` and `match play` are
+sent when the server is released. A caller whose `traceparent` is not sampled gets no spans; a match without a caller's
+trace is a trace of its own.
 
 | variable | meaning |
 |---|---|
 | `OTEL_EXPORTER_OTLP_ENDPOINT` | URL of the collector; `/v1/traces` is appended |
-| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the same for traces only; nothing is appended |
-| `OTEL_EXPORTER_OTLP_HEADERS` | more headers, such as `x-key=secret` |
+| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | URL of the collector for traces only; nothing is appended |
+| `OTEL_EXPORTER_OTLP_HEADERS` | additional headers, such as `x-key=secret` |
 | `OTEL_EXPORTER_OTLP_CERTIFICATE` | file with the authorities that may sign the certificate of the collector, in PEM |
-| `OTEL_EXPORTER_OTLP_TIMEOUT` | time limit of a request in milliseconds; 10000 |
-| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | what is said about the service; its name is `matchpod` |
+| `OTEL_EXPORTER_OTLP_TIMEOUT` | time limit of a request in milliseconds; the default is 10000 |
+| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | name and attributes of the service; the default name is `matchpod` |
 | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | no spans are sent |
 
 Nothing waits for the collector. If a variable is wrong, or the collector cannot be reached, the log has one warning,
-matches go on, and up to 2048 spans wait; `matchpod_spans_total` counts those that were dropped. A redirect is not
-followed: its spans are dropped. gRPC is not supported. Other variables that begin with `OTEL_` have no effect; a
-warning at the start names them (`variables of OpenTelemetry ignored`). Each of these variables also exists for traces
-only, as `OTEL_EXPORTER_OTLP_TRACES_…`. [proxies.md](proxies.md#clusters-and-spans-through-a-proxy) says how spans go
-through a proxy.
+matches continue, and up to 2048 spans are buffered; `matchpod_spans_total` counts the dropped spans. Redirects are not
+followed: if the collector sends one, the spans of the request are dropped. gRPC is not supported. Other variables that
+begin with `OTEL_` have no effect; a warning at the start names them (`variables of OpenTelemetry ignored`). Each of
+these variables also exists for traces only, as `OTEL_EXPORTER_OTLP_TRACES_…`.
+[proxies.md](proxies.md#clusters-and-spans-through-a-proxy) explains how spans are sent through a proxy.
 """
 
 
