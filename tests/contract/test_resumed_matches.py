@@ -290,6 +290,7 @@ async def test_game_on_a_server_whose_plugin_never_got_the_match_does_not_count(
         return server is not None and any(command.startswith(LOAD_MATCH) for command in server.commands)
 
     await world.until(has_server, "the match is passed to the plugin")
+    world.region.running["srv_1"].machine.visitors.crowd.stays_after_map = True
     await dead.kill()
     world.start("one")  # at the same address
 
@@ -303,7 +304,8 @@ async def test_game_on_a_server_whose_plugin_never_got_the_match_does_not_count(
     await world.until(is_played, "a game is played")
     world.region.ignored_commands = set()
     world.clock.at_ms += LEASE_MS
-    assert (await world.outcome()).kind == "match_over"
+    outcome = await world.outcome()
+    assert (outcome.kind, outcome.reason) == ("match_over", None)
     first, *others = await find_game_over()
     assert others, "the match was played after the game"
     assert (await world.row()).log_from_seq >= first, "nothing of the game counts"
