@@ -204,7 +204,7 @@ async def test_place_that_cannot_be_recorded_does_not_prevent_a_start(
     (original / PLACE_FILE).rmdir()
     (original / PLACE_FILE).symlink_to(original / "none" / "none")  # can be neither read nor created
     assert await claimed(original) is None
-    assert "place of the database not recorded" in caplog.messages
+    assert "identity of the database not recorded" in caplog.messages
     (original / PLACE_FILE).unlink()
     assert await claimed(original) is None
 

@@ -1,6 +1,6 @@
-"""Maintain a file beside the SQLite database, which shows whether the database, or the data folder, was copied.
+"""Maintain a file beside the SQLite database that shows whether the database, or the data folder, was copied.
 
-File and database have the same token, which changes from time to time. The database also stores the file's inode number
+File and database have the same token. It changes from time to time. The database also stores the file's inode number
 and its time of change (ctime), which both differ in a copy. If only one of them differs, the file does not count as a
 copy, because some file systems have no stable inode numbers, and changing the owner of a file sets its ctime.
 """
@@ -45,12 +45,12 @@ class PlaceFile:
             os.close(descriptor)
 
     def place(self) -> str:
-        """Return the place to store in the database: the token, the file's inode number and its ctime."""
+        """Return the identity of this file, which is stored in the database: token, inode number and ctime."""
         status = self._path.stat()
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file has the token of this place, and was not copied."""
+        """True if the file has this identity: the token is the same, and the file was not copied."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

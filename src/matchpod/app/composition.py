@@ -309,8 +309,9 @@ def compose_regions(
 ) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet has its own part of the data folder.
 
-    Servers are marked with the id of the installation, which never touches servers of other installations. `trials_of`
-    returns the attempts to use a region's fleet secret; only processes that drive matches need it.
+    Servers are marked with the installation's id; servers of other installations are never touched. `trials_of` returns
+    the `SecretTrials` of a region, which limit how many servers get an unconfirmed fleet secret. Only processes that
+    drive matches need to pass it.
     """
     metrics = metrics or Metrics(Registry())
     return [

@@ -1,8 +1,8 @@
 """Detect whether this database is a copy of another installation's database, whose matches must not be driven twice.
 
-A service that drives matches stores the place of its database in the database itself. If the stored place does not
-match, the database was copied or restored. The service is then read-only until an operator confirms that the original
-is gone (`matchpod serve --restored`).
+A service that drives matches stores the identity of its database (its "place") in the database itself. If the stored
+identity does not match, the database was copied or restored. The service is then read-only until an operator confirms
+that the original is gone (`matchpod serve --restored`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from matchpod.ports import DatabaseError, DatabaseUnavailableError
 from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
 
 RENEW_S: Final = 10 * 60.0
-"""Seconds between two changes of the token of an SQLite database by a running service. An older copy that replaces the
-database is detected if the token has changed since the copy was made."""
+"""Interval in seconds at which a running service changes the token of its SQLite database. An older copy that replaces
+the database is detected if the token has changed since the copy was made."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
         if reason is not None:
             raise
         # The disk may be full. The database has not moved, so the service can run anyway.
-        _log.warning("place of the database not recorded", extra={"reason": str(exc)})
+        _log.warning("identity of the database not recorded", extra={"reason": str(exc)})
     return None
 
 
@@ -70,7 +70,7 @@ async def find_copy(resources: Resources) -> str | None:
 
 
 async def settle(resources: Resources) -> None:
-    """Record the current place of this database, which is the original from now on."""
+    """Record the current identity of this database, which is the original from now on."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)
@@ -78,8 +78,8 @@ async def settle(resources: Resources) -> None:
             await store_place(db, here, earlier=None)
         return
     file, token = PlaceFile(resources.settings.data_dir), new_token()
-    # If the process dies between these steps, the file still has the token of an earlier place, which the database
-    # also stores. It is not always the last place, because the process before may have died at the same point.
+    # If the process dies between these steps, the file still has the token of an earlier identity, which the database
+    # also stores. It is not always the previous identity, because the process before may have died at the same point.
     earlier = await asyncio.to_thread(_valid_place, file, await read_place(db))
     await store_place(db, token, earlier=earlier)
     await asyncio.to_thread(_write_token, file, token)
@@ -99,7 +99,7 @@ async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None
 
 
 def _valid_place(file: PlaceFile, stored: StoredPlace) -> str | None:
-    """Return the stored place that the file matches, the current or the earlier one; None if it matches neither."""
+    """Return the stored identity that the file matches: the current or the earlier one; None if it matches neither."""
     return next((place for place in (stored.place, stored.earlier) if place is not None and file.is_at(place)), None)
 
 

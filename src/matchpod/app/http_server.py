@@ -28,7 +28,7 @@ BACKLOG: Final = 2048
 ACCEPTED_AT_ONCE: Final = 16
 """Maximum number of connections accepted per iteration of the event loop; each takes a tenth of a millisecond."""
 DEFER_S: Final = 1
-"""Seconds that the system waits for the first bytes of a request before it passes on a connection, on ports with places
+"""Seconds that the system waits for the first bytes of a request before it passes on a connection, on ports with slots
 for probes."""
 ACCEPT_PAUSE_S: Final = 0.5
 """Seconds until the next `accept` after it failed for lack of a descriptor. Other connections or files may be closed

@@ -43,12 +43,12 @@ def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpan
     try:
         options = read_options(environment)
     except ValueError as exc:
-        _log.warning("no spans are exported", extra={"reason": str(exc)})
+        _log.warning("span export disabled", extra={"reason": str(exc)})
         return NO_SPANS
     if options is None:
         return NO_SPANS
     exporter = OtlpExporter(options, version=version("matchpod"))
-    _log.info("spans are exported", extra={"url": options.url})
+    _log.info("span export enabled", extra={"url": options.url})
 
     def update() -> None:
         metrics.spans.set_total(exporter.exported, "exported")

@@ -1,6 +1,6 @@
-"""Build the parts that send events to webhooks.
+"""Build the components that send events to webhooks.
 
-They share only the database and the rules for receiver addresses with callbacks.
+With callbacks, they share only the database and the rules for receiver addresses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matchpod.service.webhooks.management import Webhooks
 
 
 class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that create deliveries, deliver them, and manage webhooks for callers."""
+    """The components that create deliveries, deliver them, and manage webhooks for callers."""
 
     dispatcher: WebhookDispatcher
     sender: CallbackSender
@@ -44,7 +44,7 @@ def compose_webhooks(
     remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
-    """Build all parts; `sender` is not shared with callbacks."""
+    """Build the webhook components; pass a `sender` that callbacks do not use."""
     db, clock, vault, metrics = resources.db, resources.clock, resources.vault, deps.metrics
     dispatcher = WebhookDispatcher(
         db=db,

@@ -43,7 +43,7 @@ app = command_group(
 )
 
 CHECK_POLL_S: Final = 0.3
-"""Seconds between two polls of the state of a check, which the service runs."""
+"""Interval in seconds at which the command polls the state of a check. The check itself runs in the service."""
 
 NOTHING_CHECKED: Final = 3
 """Exit code of a check in which no server could be checked."""

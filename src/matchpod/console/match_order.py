@@ -28,7 +28,7 @@ _MISSING: Final = "The first match had one, which is not kept. Type it again, or
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a match: facts with their labels, and all settings as JSON."""
+    """The settings of a match for display: as labeled values (`facts`), and in full as JSON."""
 
     facts: tuple[tuple[str, str], ...]
     json: str

@@ -468,7 +468,8 @@ class MapFlow(msgspec.Struct):
         Its winner is known if only one result was possible, and the lost lines are too few for a second round.
         """
         ends, loss = self.end_rules.ends_after(self.scores[-1]), self.loss
-        is_knife = self.rounds_played < 2  # the only round may be a knife round, which also resets the score
+        # After one round, a score of 0:0 may also mean that a knife round ended.
+        is_knife = self.rounds_played < 2
         if loss is None or not ends or is_knife or self.is_restart_asked or not self._is_open_here():
             return False
         self.phase, self.is_map_open, self.end_report = MapPhase.OVER, False, None

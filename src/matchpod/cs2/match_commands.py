@@ -87,7 +87,11 @@ def game_mode_of(match_type: MatchType) -> tuple[int, int]:
 
 
 def holds_warmup(settings: GameSettings) -> bool:
-    """True if warmup is held until we start play, to wait for a roster or a person. Otherwise the game starts play."""
+    """True if warmup lasts until the service, the players or an operator start play.
+
+    With `auto_start`, the service starts play when all listed players are there. Without it, the players start play
+    with the match plugin, or an operator starts it by hand. False if the game starts play itself.
+    """
     return bool(settings.roster) or not settings.auto_start
 
 

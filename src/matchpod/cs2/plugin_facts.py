@@ -30,7 +30,8 @@ class PluginFacts(msgspec.Struct):
     ) -> list[GameEvent]:
         """Return the events of a new report, given the current map's number and the maps won before it.
 
-        `maps_won` is None if the winner of the series does not show who won its last map.
+        `maps_won` is None if the match was created with maps already won: the plugin does not know about them, so the
+        series winner that it reports may not have won the last map.
         """
         key = report_key(report)
         if key in self.applied:

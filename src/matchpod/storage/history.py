@@ -47,7 +47,7 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once the match has ended and the row has its final values. Then its MapStats are stored too, if possible."""
+    """True once the match has ended and the row was finalized. Then its MapStats are stored too, if possible."""
     sort_ms: int = 0
     """When the map started; 0 if it never started, so that it sorts last."""
     is_complete: bool = False
@@ -97,7 +97,7 @@ class MapStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The rounds of a final map, as a compressed JSON array."""
+    """The rounds of a finalized map, as a compressed JSON array."""
 
     map_id: str
     body: bytes
@@ -112,7 +112,7 @@ class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchHistory(msgspec.Struct, frozen=True):
-    """All history rows of one match; `stats` and `rounds` only for maps that are final."""
+    """All history rows of one match; `stats` and `rounds` only for finalized maps."""
 
     maps: tuple[MapRow, ...]
     series: SeriesRow | None = None
@@ -179,7 +179,7 @@ def refresh(history: MatchHistory) -> list[Statement]:
 
 
 def cancel_open(server_id: str) -> list[Statement]:
-    """Cancel the upcoming and live maps and series of a server; leave the others unchanged."""
+    """Cancel the upcoming and live maps and series of a server; leave its other maps and series unchanged."""
     params: dict[str, Value] = {"server_id": server_id}
     cancelled = "SET status = 'cancelled' WHERE server_id = :server_id AND status IN ('upcoming', 'live')"
     return [
@@ -192,7 +192,7 @@ def cancel_open(server_id: str) -> list[Statement]:
 
 
 def mark_final(server_id: str) -> Statement:
-    """Mark all maps of a server as final, even if their statistics are missing."""
+    """Mark all maps of a server as finalized, even if their statistics are missing."""
     return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
 
 

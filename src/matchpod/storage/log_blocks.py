@@ -23,7 +23,7 @@ _MAX_DIGITS: Final = 18
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """Log entries by column; they are numbered without gaps."""
+    """Log entries by column. The entries are numbered without gaps."""
 
     first_seq: int
     kinds: list[str]
@@ -70,7 +70,7 @@ class _Meta(msgspec.Struct, frozen=True, array_like=True):
     widths: list[int]
     """The number of parts that the headers of each entry are split into."""
     columns: dict[int, list[_Column]]
-    """The columns of all headers with the same width, by width."""
+    """Per width (number of header parts), the columns of all headers of that width."""
     attempts: list[str] = []
     """Empty in blocks of earlier versions, which had no attempts."""
 

@@ -57,7 +57,7 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     org_id: str
     host: str = ""
-    """The `host_of` the URL; empty in rows of older versions."""
+    """Host of the URL (`host_of`); empty in rows of older versions."""
     url: str
     auth: bytes | None = None
     """Sealed. It is kept with the callback, because the callback may be sent again at any time."""

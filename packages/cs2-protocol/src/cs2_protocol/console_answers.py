@@ -21,19 +21,25 @@ import msgspec
 from cs2_protocol.steam_id import account_of
 
 MAX_OBJECT_STARTS = 4
-"""Maximum number of lines tried as the start of a JSON object. Real answers have one."""
+"""Maximum number of lines tried as the start of a JSON object. Real answers have one such line."""
 
 MAX_STATUS_LINES = 4096
-"""Maximum number of lines read of `status`. Real answers have some hundreds for spawn groups, and one per player."""
+"""Maximum number of lines read from the answer to `status`.
+
+Real answers have some hundreds of lines for spawn groups, and one line per player.
+"""
 
 MAX_ROW_CHARS = 512
 """Maximum number of characters before the player's name in a line of `status`. Real lines have fewer than 100."""
 
 MAX_LISTENER_LINES = 512
-"""Maximum number of lines read of the list of log addresses, which has two or three per address."""
+"""Maximum number of lines read from the list of log addresses. The list has two or three lines per address."""
 
 MAX_CVAR_LINES = 64
-"""Maximum number of lines read of a variable's value. It is one line, unless the game prints others meanwhile."""
+"""Maximum number of lines read for the value of a console variable.
+
+The answer is one line, unless the game prints other output in between.
+"""
 
 MAX_CLIENTS = 128
 """Maximum number of players and bots read. A server has at most 64 slots."""

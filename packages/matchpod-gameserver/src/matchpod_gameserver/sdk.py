@@ -61,7 +61,7 @@ def request_sdk(method: str, path: str, timeout_s: float = REQUEST_S) -> bytes:
     except (OSError, http.client.HTTPException) as exc:
         raise OSError(f"{method} {path} at {address} failed: {str(exc) or type(exc).__name__}") from exc
     if response.status != 200:
-        raise OSError(f"{method} {path} at {address} was answered {response.status}")
+        raise OSError(f"{method} {path} at {address} returned HTTP status {response.status}")
     return body
 
 

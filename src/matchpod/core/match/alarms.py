@@ -58,7 +58,10 @@ class MatchAlarms(MatchState, kw_only=True):
         return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
-        """Return when the time to start play ends. A player who has just returned still gets time to be ready."""
+        """Return the deadline for the players or an action to start play; None if the match does not wait for that.
+
+        It is extended if a player has just returned, so that their client can load.
+        """
         if self.start_awaited_ms is None or not self._awaits_start():
             return None
         end_ms = self.start_awaited_ms + to_ms(START_FACTOR * self.timers.join_s)

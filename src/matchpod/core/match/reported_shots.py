@@ -23,7 +23,7 @@ from matchpod.core.events import ShotsCounted
 from matchpod.core.match.played_map import MapStatus, PlayedMap
 
 Counts = Mapping[int, dict[PlayerId, tuple[int, int]]]
-"""Shots fired and hit by round and player; a round without players is not counted yet."""
+"""Per round and player: (shots fired, shots hit). An empty dict means that the round has not been counted yet."""
 
 
 class ReportedShots(msgspec.Struct, omit_defaults=True):
@@ -101,7 +101,7 @@ def _continues(played: PlayedMap, counted: Counts) -> bool:
 
 
 def _settled(maps: Sequence[PlayedMap], played: PlayedMap) -> Counts:
-    """Return the counts of a finished map that do not change any more."""
+    """Return the counts of a finished map that no longer change."""
     last = _last_round(played) if played is maps[-1] else None
     return {number: shots for number, shots in _known(played).items() if number != last}
 

@@ -228,7 +228,8 @@ def callback_url_fault(text: str) -> Fault | None:
     if url is None:
         return Fault(FaultCode.NOT_A_URL)
     if "@" in url["authority"]:
-        # The URL is visible to every caller who can read the server; the token is not.
+        # Reject credentials in the URL: every caller who can read the server sees the URL. The callback token is the
+        # place for a secret, because it is never shown.
         return Fault(FaultCode.USER_IN_URL)
     return _authority_fault(url["authority"])
 

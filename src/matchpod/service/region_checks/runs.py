@@ -215,7 +215,10 @@ class RegionCheck:
             await db.write([slots.free(self._row.id), wake])
 
     async def _must_stay_free(self, slot: str) -> bool:
-        """True if a match would fail at once, because this server is the only free one."""
+        """True if this is the only free server of a region whose matches do not wait.
+
+        If the check held it, a new match would fail immediately.
+        """
         own_ms = self._region.pending_ms
         if self._deps.pending_ms if own_ms is None else own_ms:
             return False

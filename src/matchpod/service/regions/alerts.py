@@ -55,7 +55,7 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of affected matches."""
     since_ms: int | None = None
-    """When the first affected match was created or, for FAILED, when the last one failed."""
+    """When the first affected match was created or, for FAILED, when the last match failed."""
 
     @property
     def is_urgent(self) -> bool:
@@ -76,7 +76,7 @@ class RegionAlerts:
 
     @unavailable_on_outage
     async def read(self, org_id: str | None) -> tuple[RegionAlert, ...]:
-        """Return the alerts for matches of an organization, or of all, in the order of the regions."""
+        """Return the alerts for matches of an organization, or of all organizations, in the order of the regions."""
         now_ms = self._clock.now_ms()
         kept = self._kept.get(org_id)
         if kept is not None and 0 <= now_ms - kept[0] < self._kept_ms:
@@ -151,10 +151,10 @@ class RegionAlerts:
 
 
 def last_failures(matches: Sequence[StartedMatch]) -> list[StartedMatch]:
-    """Return the matches that ended without a running server since the last match that got one, newest first.
+    """Return the matches, newest first, that ended without a running server.
 
-    Matches that still wait are skipped, and so are matches that were canceled by the caller or an operator before their
-    server was running.
+    Only matches that were created after the last match whose server was running are returned. Matches that still wait
+    are skipped, and so are matches that were canceled by the caller or an operator before their server was running.
     """
     failed = []
     for match in sorted(matches, key=lambda match: -match.created_at_ms):

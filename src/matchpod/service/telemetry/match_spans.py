@@ -1,6 +1,6 @@
 """Export the life of a match as OpenTelemetry spans: its creation, start, play and callbacks.
 
-All of them are children of the span `match`, which belongs to the trace of the caller, or to a trace of its own. Span
+All of them are children of the span `match`. It belongs to the trace of the caller, or to a trace of its own. Span
 ids are derived from the id of the match, so any process can add the next span.
 """
 
@@ -25,16 +25,16 @@ class MatchSpans:
         self.close = close
 
     def created(self, row: ServerRow, end_ms: int) -> None:
-        """Add the creation of a match; call this when it was stored."""
+        """Export a span for the creation of a match; call this when the match was stored."""
         self._add(row, "match create", row.created_at_ms, end_ms, kind=SpanKind.SERVER)
 
     def running(self, row: ServerRow) -> None:
-        """Add the start of a server; call this when it is running."""
+        """Export a span for the start of a server; call this when the server is running."""
         if row.running_at_ms is not None:
             self._add(row, "match start", row.created_at_ms, row.running_at_ms)
 
     def ended(self, row: ServerRow) -> None:
-        """Add the play of a match and the match as a whole; call this when its server was released."""
+        """Export spans for the play of a match and for the match as a whole; call this when its server was released."""
         if self._export is None or row.ended_at_ms is None:
             return
         failed = None if row.failure is None else row.failure.value
@@ -62,7 +62,7 @@ class MatchSpans:
             )
 
     def context_of(self, row: ServerRow) -> TraceContext | None:
-        """Return the trace context of a match; if no spans are exported, that of its caller."""
+        """Return the trace context of a match; if no spans are exported, the context that the caller sent."""
         caller = context_in(row.settings)
         return caller if self._export is None else match_context(row.id, caller)
 
@@ -79,7 +79,7 @@ class MatchSpans:
         return TraceContext(context.trace_id, span_id, is_sampled=context.is_sampled)
 
     def called_back(self, row: CallbackRow, context: TraceContext | None, delivery: Delivery, began_ms: int) -> None:
-        """Add a delivery attempt of a callback, which was sent with this context."""
+        """Export a span for a delivery attempt of a callback; `context` is the trace context that the attempt sent."""
         if self._export is None or context is None or not context.is_sampled:
             return
         attributes: dict[str, str | int] = {

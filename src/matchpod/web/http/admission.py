@@ -1,7 +1,7 @@
 """Count connections, and decide which of them are served near the limits. This module has no sockets.
 
-Most places are ordinary. The connections above that number are reserved for requests with priority, such as probes of
-operators. The same applies to the connections of an address above its limit.
+Most connection slots are ordinary. The other slots are reserved for requests with priority, such as probes of
+operators. The connections of an address above its limit are also reserved for such requests.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Connections of trusted proxies do not count toward the limit of an address. Their requests count toward the limit
     of the client's address instead."""
     probes: ConnectionLimits | None = None
-    """Limits of additional places for connections that begin with a probe, for one request each. If set, the limit per
+    """Limits of additional slots for connections that begin with a probe, for one request each. If set, the limit per
     address applies to this machine too."""
 
     @property
@@ -85,7 +85,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_address(self) -> int | None:
-        """Maximum number of an address's connections for any request, never more than half of all ordinary ones."""
+        """Maximum number of an address's connections for any request, never more than half of all ordinary slots."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 
@@ -108,7 +108,7 @@ def address_group(host: str) -> str | None:
 
 
 class Seat:
-    """The place of a connection in the counts; `address` is None if no limit per address applies to it."""
+    """The slot of an open connection; `address` is None if the connection does not count toward a limit per address."""
 
     __slots__ = ("address", "admission", "is_ordinary")
 
@@ -131,12 +131,12 @@ class Admission:
 
     @property
     def is_crowded(self) -> bool:
-        """True if no ordinary place is left."""
+        """True if no ordinary slot is left."""
         return self.open >= self._ordinary
 
     @property
     def is_full(self) -> bool:
-        """True if no place is left."""
+        """True if no slot is left."""
         return self.open >= self.limits.total
 
     def is_barred(self, address: str | None) -> bool:

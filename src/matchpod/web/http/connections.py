@@ -1,8 +1,8 @@
 """Track the open connections of a server, apply their limits, and close the oldest ones when there are too many.
 
-A connection is silent until it has sent a request head, and idle between two requests. When no ordinary place is left,
+A connection is silent until it has sent a request head, and idle between two requests. When no ordinary slot is left,
 a new connection replaces the connection that has been silent longest, or else idle longest. Fresh connections are
-replaced only when no place is left at all, so that clients that connect at the same moment do not displace each other.
+replaced only when no slot is left at all, so that clients that connect at the same moment do not displace each other.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Connection(Protocol):
 
     @property
     def seat(self) -> Seat:
-        """The connection's place in the counts."""
+        """The slot of the connection."""
 
     def shut_down(self) -> None:
         """Close the connection, after the response in progress if there is one."""
@@ -232,11 +232,11 @@ class Connections:
 
     @property
     def has_probe_places(self) -> bool:
-        """True if probes have places of their own, so that `admit` needs the first bytes of a request."""
+        """True if probes have slots of their own, so that `admit` needs the first bytes of a request."""
         return self._probes is not None
 
     def admit(self, host: str, begin: bytes = b"") -> Seat | None:
-        """Return a place for a client at this address; None if its connection must be closed at once.
+        """Return a slot for a client at this address; None if its connection must be closed at once.
 
         `begin` is the first part of its request, as far as it has arrived.
         """
@@ -316,7 +316,7 @@ class Connections:
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
         """Close up to `count` connections: first silent ones that are no longer fresh, then idle ones, oldest first.
 
-        With `of`, only connections that have one of its places.
+        With `of`, only connections that have one of its slots.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)

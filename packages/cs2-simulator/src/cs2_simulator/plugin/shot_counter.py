@@ -1,7 +1,7 @@
 """A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
 
 No such plugin exists for real servers yet; this plugin follows `docs/plugin-reports.md`. Every report has all rounds of
-the map, so a report makes up for earlier ones that were lost. The plugin counts the maps of a match itself, because
+the map, so a report makes up for lost earlier reports. The plugin counts the maps of a match itself, because
 the match plugin is already on the next map after the last round, and some series have no match plugin.
 """
 
@@ -31,7 +31,7 @@ class ShotCounter(Watcher):
         parts.arena.watchers.append(self)
 
     def went_live(self) -> None:
-        """Count the map, unless the same map goes live again."""
+        """Advance the map number if the previous map has ended. The same map going live again does not advance it."""
         self._map_number += self._is_map_over
         self._is_map_over = False
 
@@ -40,7 +40,7 @@ class ShotCounter(Watcher):
         self._is_map_over = False
 
     def round_started(self, round_number: int) -> None:
-        """Report that the round is being counted, without numbers, because receivers take numbers for final."""
+        """Report that the round is being counted, without numbers, because receivers treat numbers as final."""
         self._report(open_round=round_number)
 
     def freeze_began(self, round_number: int) -> None:

@@ -1,8 +1,8 @@
-"""Run `cs2-simulator`, which is also `matchpod simulate`: start the servers, announce them, and wait for the end.
+"""Run `cs2-simulator`, which is also `matchpod simulate`: start and announce the servers.
 
-Exit codes: 0 normal end, 1 address or port not available, 2 invalid arguments, 139 the only server crashed (as by a
-segfault). Ready lines go to standard output, everything else to standard error. A reader that does not keep up never
-blocks the servers.
+The command runs until all servers have exited or a signal arrives. Exit codes: 0 normal end, 1 address or port not
+available, 2 invalid arguments, 139 the only server crashed (as by a segfault). Ready lines go to standard output,
+everything else to standard error. A reader that does not keep up never blocks the servers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Process:
         self._signals = 0
 
     async def run(self) -> int:
-        """Start the servers, wait for the end and clean up. Return the exit code."""
+        """Start the servers, wait until all have exited or a signal arrives, and clean up. Return the exit code."""
         self._end = asyncio.Event()
         farm = Farm(self._launch.servers, self._make_machine, on_exit=self._on_exit)
         self._start = asyncio.create_task(farm.start())

@@ -13,7 +13,7 @@ from random import Random
 from cs2_protocol.game import Side
 
 MIN_DEFUSE_TIMER_MS = 20_000
-"""Shortest bomb timer with which a defuse is planned. With a shorter one it might not finish in time."""
+"""Shortest bomb timer with which a defuse is planned. With a shorter timer, the defuse might not finish in time."""
 
 
 class RoundStyle(StrEnum):
@@ -27,7 +27,10 @@ class RoundStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """The planned end: `notice` is the X of `SFUI_Notice_X`; `ct_left` and `t_left` are the survivors per side."""
+    """The planned end of a round.
+
+    `notice` is the X of `SFUI_Notice_X`; `ct_left` and `t_left` are the numbers of survivors per side.
+    """
 
     notice: str
     ct_left: int
