@@ -172,7 +172,11 @@ class ConsoleService:
 
     def fail(self, server_id: str) -> None:
         """End a match as if its server had been lost, without waiting for that."""
-        self.running.cancel(server_id)
+
+        async def hide(resources: Resources) -> None:
+            # No page may ever show it as canceled: the end of a match does not change.
+            hidden = "UPDATE servers SET acknowledged_at_ms = 1 WHERE id = :id"
+            await resources.db.write([Statement(hidden, {"id": server_id})])
 
         async def change(resources: Resources) -> None:
             async def is_released() -> bool:
@@ -180,9 +184,11 @@ class ConsoleService:
                 return row is not None and row.phase is ServerPhase.RELEASED
 
             await until(is_released, "nothing else changes the match")
-            lost = "UPDATE servers SET reason = 'server_lost', status = 'failed', running_at_ms = 1 WHERE id = :id"
-            await resources.db.write([Statement(lost, {"id": server_id})])
+            lost = "reason = 'server_lost', status = 'failed', running_at_ms = 1, acknowledged_at_ms = NULL"
+            await resources.db.write([Statement(f"UPDATE servers SET {lost} WHERE id = :id", {"id": server_id})])
 
+        self.with_resources(hide)
+        self.running.cancel(server_id)
         self.with_resources(change)
 
     def acknowledge_all(self) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.core.views.progress import PublicPhase
@@ -203,6 +205,12 @@ async def test_ended_match_is_read_again_until_its_server_is_released(world: Wor
     assert (ending.is_final, released.is_final) == (False, True)
     await world.db.write([Statement("UPDATE servers SET region = 'moved'")])
     assert await world.ended({row.id: released}) == [released]
+    ruling = Ruling(id="rul_1", winner=RuledWinner.TEAM2, reason=None, by=None, ruled_at="2026-01-02T03:04:05.000Z")
+    given = {"ruling": msgspec.json.encode(ruling)}
+    await world.db.write([Statement("UPDATE servers SET ruling = :ruling", given)])
+    (ruled,) = await world.ended({row.id: released})
+    assert (ruled.region, ruled.ruling) == ("moved", ruling)
+    assert await world.ended({row.id: ruled}) == [ruled]
 
 
 @databases.on_both

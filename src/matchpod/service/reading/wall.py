@@ -25,6 +25,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.endings import read_ruling
 from matchpod.service.reading.match_details import read_progress, situation_of
 from matchpod.service.reading.match_head import MatchHead, StoredMaps, summarize
 from matchpod.service.reading.match_lists import MatchItem, read_items
@@ -36,6 +37,7 @@ from matchpod.storage import callback_lists, match_claims
 from matchpod.storage.acknowledgements import canceled_ids, unacknowledged_ids
 from matchpod.storage.match_claims import MatchClaim
 from matchpod.storage.match_lists import finished_ids, open_of, summaries_of
+from matchpod.storage.rulings import current_of
 from matchpod.storage.server_labels import progress_of
 from matchpod.storage.servers import ServerRow, ServerSummary
 
@@ -160,7 +162,7 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all matches of the wall. Ended matches in `known`, by server id, are not read again."""
+        """Return all matches of the wall. Ended matches in `known`, by server id, are only read again after a ruling."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}
@@ -193,11 +195,10 @@ class Overview:
         return found
 
     async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
-        found: dict[str, EndedMatch] = {}
-        for server_id in server_ids:
-            before = known.get(server_id)
-            if isinstance(before, EndedMatch) and before.is_final:
-                found[server_id] = before
+        before = {server_id: known.get(server_id) for server_id in server_ids}
+        final = {key: match for key, match in before.items() if isinstance(match, EndedMatch) and match.is_final}
+        rulings = await current_of(self._db, list(final))  # all that still changes
+        found = {key: match for key, match in final.items() if read_ruling(rulings.get(key)) == match.ruling}
         new = [server_id for server_id in server_ids if server_id not in found]
         rows = await summaries_of(self._db, new) if new else []
         for row, item in zip(rows, await read_items(self._db, rows), strict=True):
