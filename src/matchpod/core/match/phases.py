@@ -37,7 +37,7 @@ class Trigger(StrEnum):
     MAP_ENDED = "map_ended"
     """A map has its final score and another map follows."""
     MAP_REOPENED = "map_reopened"
-    """A round was restored from a backup, on a map that had just ended or that a crash had interrupted."""
+    """A round was restored from a backup, on a map that had just ended or that a crash or warmup had interrupted."""
     SUSPENDED = "suspended"
     """The server returned to warmup before the map had ended."""
     DECIDED = "decided"
