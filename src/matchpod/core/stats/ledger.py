@@ -23,7 +23,7 @@ from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
 # Upper bound for the numbers of recorded missing rounds, so that an invalid number does not create a long list. No map
-# has so many rounds.
+# reaches it.
 MAX_ROUND_NUMBER = 500
 
 # Suicides within this time (ms) before a restore do not count. The restore kills all players in the same tick, and is
