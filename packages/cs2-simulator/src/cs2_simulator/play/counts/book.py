@@ -292,8 +292,9 @@ class Book:
             self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
-        """Count a death by the bomb, unless the round is already decided: the game did not count it in 4 of 4 real
-        cases.
+        """Count a death by the bomb.
+
+        In 4 of 4 real cases the game did not count it if the round was already decided.
         """
         if not self._current.is_decided:
             self.died(victim)

@@ -230,9 +230,7 @@ class _RoundPlay:
         )
 
     def _must_live(self, player: Player) -> bool:
-        """True for the last living player of the winning side, and for a player who handles the bomb or carries a
-        hostage.
-        """
+        """True for the last living player of the winning side, a player handling the bomb, and a hostage carrier."""
         if player is self._bomb.handler or player is self._hostages.carrier:
             return True
         if player.team != self._winner:
