@@ -191,7 +191,7 @@ class _S3Writer(DemoWriter):
         await self._work.run(self._close)
         with contextlib.suppress(StorageError):
             await self._storage.call("abort_multipart_upload", **self._upload)
-        with contextlib.suppress(StorageError):  # the object exists if the upload was completed, but the response was lost
+        with contextlib.suppress(StorageError):  # it exists if the upload was completed, but the response was lost
             await self._storage.call("delete_object", Key=self._upload["Key"])
 
     async def _send(self) -> None:
