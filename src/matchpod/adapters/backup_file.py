@@ -43,8 +43,7 @@ class BackupInputError(BackupError):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup contains: the time when it was written (UTC), whether the key is included, and its size in bytes.
-    """
+    """What a backup contains: the time when it was written (UTC), whether the key is included, its size in bytes."""
 
     at: str
     has_key: bool
@@ -158,8 +157,7 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
 
 
 def _unpack(source: Path, draft: Path, names: set[str]) -> str | None:
-    """Extract the files with these names to the draft folder; return when the backup was written, or None if unknown.
-    """
+    """Extract the files with these names to the draft folder; return when the backup was written, None if unknown."""
     with tarfile.open(source, mode="r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.name in names and member.isreg() else None
@@ -188,8 +186,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _sentences(what: str, done: str) -> Iterator[None]:
-    """Convert errors of files, tar archives and SQLite to a BackupError whose message is a sentence for the operator.
-    """
+    """Convert errors of files, tar archives and SQLite to a BackupError. Its message is a sentence for the operator."""
     try:
         yield
     except FileExistsError as exc:

@@ -49,8 +49,7 @@ class BegunEntryFile:
 
 
 def records_of_dead_processes(folder: Path) -> dict[Path, tuple[str, int] | None]:
-    """Return a record per file of a dead process: the server id and number of the entry that it was applying, or None.
-    """
+    """Return a record per file of a dead process: server id and number of the entry that it was applying, or None."""
     records = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with suppress(FileNotFoundError, BlockingIOError):  # the process has just ended, or is alive

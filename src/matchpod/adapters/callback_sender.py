@@ -83,8 +83,7 @@ class HttpCallbackSender:
         return self._capacity
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Send the request once within the total time limit. Errors are part of the result; redirects are not followed.
-        """
+        """Send the request once within the total time limit. The result includes errors. Redirects are not followed."""
         started = time.monotonic()
         response = _Response()
         error: str | None = None
@@ -261,8 +260,7 @@ async def _read_status(reader: asyncio.StreamReader, response: _Response) -> Non
 
 
 async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_s: float) -> None:
-    """Read and discard the body, ignoring errors. EOF is not awaited, because the receiver may keep the connection
-    open."""
+    """Read and discard the body, ignoring errors. The receiver may keep the connection open, so EOF is not awaited."""
     remaining = MAX_BODY_BYTES
     with suppress(OSError, _BadResponseError):  # includes timeouts
         async with asyncio.timeout(rest_s):

@@ -52,8 +52,7 @@ class PlaceFile:
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file has this identity, so that it is not a copy: the same token, and the same inode number or
-        ctime."""
+        """True if the file is not a copy: it has the same token, and the same inode number or the same ctime."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

@@ -33,8 +33,7 @@ class FolderLock:
 
     @classmethod
     def acquire(cls, folder: Path) -> FolderLock:
-        """Lock the folder. Raise FolderInUseError if another process holds the lock, OSError if the file cannot be
-        opened."""
+        """Lock the folder. Raise FolderInUseError if another process has locked it, OSError after other failures."""
         # Child processes do not inherit Python's file descriptors, so game servers do not hold the lock after this
         # process ends.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, _MODE)

@@ -51,12 +51,10 @@ Plain = str | int | float | bool | None
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a JSON object: the message, the record's extra fields, and the fields that `context` returns.
-    """
+    """Formats a record as a JSON object: the message, the record's extra fields, and the fields from `context`."""
 
     def __init__(self, context: Callable[[], Mapping[str, str]] = dict) -> None:
-        """Add the fields that `context` returns to each record; they describe what the process is doing at that time.
-        """
+        """Add the fields that `context` returns to each record; they describe what the process is doing at the time."""
         super().__init__()
         self._context = context
 
@@ -77,8 +75,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class HumanFormatter(logging.Formatter):
-    """Formats a record as one line of text. A traceback follows, indented so that its lines do not look like records.
-    """
+    """Formats a record as one line of text. A traceback follows, indented so that its lines do not look like logs."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by the lines of its traceback, if it has one."""

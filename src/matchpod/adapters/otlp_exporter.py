@@ -66,12 +66,10 @@ class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
-    """Return the options that the environment variables set; None if tracing is off. Raise ValueError for invalid
-    values."""
+    """Return the options that the environment sets; None if tracing is off. Raise ValueError for invalid options."""
 
     def value_of(name: str) -> tuple[str, str]:
-        """Return the name and value of the variable for traces or, if that is not set, of the variable for all signals.
-        """
+        """Return the name and value of the variable for traces or, if that is not set, of the one for all signals."""
         names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
         return next(((name, text) for name in names if (text := environment.get(name, "").strip())), (names[1], ""))
 
@@ -114,8 +112,7 @@ def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects. A followed redirect becomes a GET request without the spans, so its status would be
-    misleading."""
+    """Rejects redirects. A followed redirect becomes a GET request without the spans, so its status is misleading."""
 
     def redirect_request(self, *_args: Any, **_fields: Any) -> None:
         """Return None, so that a redirect is reported as an error."""
@@ -162,8 +159,7 @@ class OtlpExporter:
                 pass
 
     def _send_batch(self) -> bool:
-        """Send the oldest spans in the queue. Return False if they stay queued, because they must be sent again later.
-        """
+        """Send the oldest spans in the queue. Return False if they stay queued, because they must be sent again."""
         batch = [self._waiting[number] for number in range(min(len(self._waiting), MAX_BATCH))]
         try:
             is_done, problem = self._post(self._body(batch))
@@ -186,8 +182,7 @@ class OtlpExporter:
         return True
 
     def _post(self, body: bytes) -> tuple[bool, str | None]:
-        """Send a request. Return whether its spans are done with (delivered or rejected for good), and the problem, if
-        any."""
+        """Send a request. Return whether its spans may be dropped (no retry is needed), and the problem, if any."""
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:

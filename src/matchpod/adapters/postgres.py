@@ -239,8 +239,7 @@ class PostgresDatabase:
                 await self._pool.release(connection, timeout=RESET_S)
 
     async def _urgently(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        """Run urgent work on its dedicated connection. If the work fails, the next urgent work gets a new connection.
-        """
+        """Run urgent work on its dedicated connection. If the work fails, the next urgent work opens another one."""
         try:
             async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
                 try:

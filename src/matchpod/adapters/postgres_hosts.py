@@ -21,8 +21,7 @@ _TRY_NEXT: Final = (
 
 
 def split_hosts(url: str) -> list[str]:
-    """Return one URL per host. With several hosts, only a host that accepts writes is used, unless the URL says
-    otherwise."""
+    """Return a URL per host. If there are several, they require a host that accepts writes, unless set otherwise."""
     parts = urlsplit(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if "," not in hosts:

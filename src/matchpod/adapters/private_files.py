@@ -118,8 +118,7 @@ def _own_paths(folder: Path) -> Iterator[Path]:
 
 
 def _make_private(path: Path) -> bool:
-    """Remove other users' access to a file or folder; return False if they had no access, or if we may not change it.
-    """
+    """Remove other users' access to a file or folder; False if they had no access, or if we may not change it."""
     with suppress(FileNotFoundError, PermissionError):  # a running service may delete the file at this moment
         mode = path.lstat().st_mode
         if mode & _OTHERS and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

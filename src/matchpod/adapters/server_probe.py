@@ -1,5 +1,4 @@
-"""Check whether a host has a public address, whether a port accepts connections, and whether a game answers over UDP.
-"""
+"""Check whether a host has a public address, whether a port accepts connections, and whether a game answers via UDP."""
 
 from __future__ import annotations
 

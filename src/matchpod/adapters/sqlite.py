@@ -229,8 +229,7 @@ class SqliteDatabase:
         self._next_checkpoint_s = monotonic() + self._checkpoint_s
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Wait for a job. Return it with all other queued jobs, at most GROUP_SIZE, and whether the database stays
-        open."""
+        """Wait for a job. Return it and other queued jobs, at most GROUP_SIZE, and whether the database stays open."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:
@@ -245,8 +244,7 @@ class SqliteDatabase:
         return jobs, False
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
-        """Commit jobs together. If that fails, commit each job alone, because small jobs may still fit on a full disk.
-        """
+        """Commit jobs together. If that fails, commit each job alone, because small jobs may fit on a full disk."""
         if not jobs:
             return
         try:
@@ -274,8 +272,7 @@ class SqliteDatabase:
                 self._commit([job])
 
     def _run(self, job: _Job) -> None:
-        """Run a job in a savepoint. Its errors are stored in the job; only DatabaseUnavailableError is raised, and
-        fails the group."""
+        """Run a job in a savepoint and store its error. Raise only DatabaseUnavailableError: the whole group fails."""
         self._writer.execute("SAVEPOINT job")
         try:
             with _translate_errors():

@@ -62,8 +62,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
-    """Shrink the file in steps while it is in use, until only KEPT_SHARE of it is free. Return the number of bytes
-    saved."""
+    """Shrink the file in steps while it is in use, until only KEPT_SHARE of it is free; return the bytes saved."""
     try:
         first = pages = await asyncio.to_thread(read_pages, path)
         if pages.surplus and not pages.is_incremental:
@@ -97,8 +96,7 @@ def _step(path: Path, pages: int) -> None:
 
 
 def _checkpoint(path: Path) -> None:
-    """Move the write-ahead log to the file without blocking other connections. Only this makes the file on disk
-    smaller."""
+    """Move the write-ahead log to the file without blocking other connections. Only then does the file shrink."""
     with closing(_connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

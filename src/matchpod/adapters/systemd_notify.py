@@ -44,8 +44,7 @@ class SystemdNotifier:
         self._send("STOPPING=1\nSTATUS=stopping")
 
     async def run_watchdog(self) -> None:
-        """Until cancelled, report that the event loop makes progress. Without these reports, systemd restarts the
-        process."""
+        """Until cancelled, report that the event loop makes progress; without reports, systemd restarts the process."""
         while True:
             self._send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / BEATS)

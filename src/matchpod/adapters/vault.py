@@ -34,8 +34,7 @@ class VaultKeyError(Exception):
 
 
 class KeyFileVault:
-    """Seals secrets with a key, and opens secrets that were sealed with this key or with one of the keys in `others`.
-    """
+    """Seals secrets with a key, and opens secrets that were sealed with this key or with a key in `others`."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
         for given in (key, *others):
@@ -46,8 +45,7 @@ class KeyFileVault:
 
     @classmethod
     def from_file(cls, path: Path) -> KeyFileVault:
-        """Use the key in this file; if the file is missing, create it. Raise VaultKeyError if the file has no valid
-        key."""
+        """Use the key in this file; if the file is missing, create it. Raise VaultKeyError if the key is invalid."""
         try:
             key = _read_key(path)
             if key is None:

@@ -24,7 +24,7 @@ class FileWork:
         self._last: asyncio.Future[object] | None = None
 
     async def run(self, step: Callable[[], _T]) -> _T:
-        """Run an operation in a thread, after all earlier ones; convert an OSError to StorageFullError or StorageError.
+        """Run an operation in a thread after all earlier ones; raise StorageFullError or StorageError for an OSError.
         """
         await self.wait()
         work = asyncio.get_running_loop().run_in_executor(None, step)

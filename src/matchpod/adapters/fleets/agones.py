@@ -120,8 +120,7 @@ class AgonesFleet:
         return self._cache.capacity()
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with the settings (secret, kubeconfig). Temporary faults are only recorded, as `fault`.
-        """
+        """Return what is wrong with the settings (secret, kubeconfig). A temporary fault is only set as `fault`."""
         faults: list[str] = []
         try:
             self._options.read_secrets()
@@ -283,8 +282,7 @@ class AgonesFleet:
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return the servers of this region's matches, and the servers that other installations use in the same Fleet.
-        """
+        """Return the servers of this region's matches, and the servers that other installations use in this Fleet."""
         try:
             lists = [
                 await self._client.servers(labels)
@@ -433,8 +431,7 @@ class AgonesFleet:
         return True
 
     async def _follow_fleet(self) -> None:
-        """Check periodically that the Fleet exists, because for a missing Fleet, Agones only reports that no server is
-        free."""
+        """Check periodically that the Fleet exists, because Agones treats a missing Fleet like a full Fleet."""
         while True:
             try:
                 if not self._is_reviewed or not await self._has_fleet():

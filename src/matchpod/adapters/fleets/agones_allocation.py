@@ -135,8 +135,7 @@ class Allocations:
             await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 8)) * random.uniform(0.5, 1.0))
 
     async def _send(self, server_id: str) -> AllocationStatus:
-        """Send an allocation; raise FleetUnavailableError if it is rejected. After a KubernetesError, its outcome is
-        unknown."""
+        """Send an allocation. Raise FleetUnavailableError if it is rejected, KubernetesError if that is unknown."""
         was_tried = server_id in self._tried
         self._tried.add(server_id)
         labels = agones_servers.match_labels(self._options, server_id)
@@ -164,8 +163,7 @@ class Allocations:
         return allocation.status
 
     async def _uid_of(self, name: str) -> str:
-        """Return the UID of a server that was just allocated. The response does not contain it. Empty if it cannot be
-        read."""
+        """Return the UID of a server that was just allocated, because the response lacks it; empty if it is unknown."""
         known = self.cache.named(name) if self.cache is not None else None
         if known is not None:
             return known.metadata.uid
@@ -176,8 +174,7 @@ class Allocations:
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use, and whether it was found. If an earlier call had no answer, there may be two
-        servers."""
+        """Return the server to use, and whether it was found. If an earlier call had no answer, there may be two."""
         if server_id not in self._unsure:
             return place, False
         try:
@@ -188,8 +185,7 @@ class Allocations:
         return (place, False) if found is None or found.name == place.name else (found, True)
 
     async def _may_try_again(self, deadline_s: float) -> bool:
-        """True if another attempt makes sense, because servers are ready. Raise FleetUnavailableError if there is no
-        Fleet."""
+        """True if a retry makes sense, because servers are ready. Raise FleetUnavailableError if there is no Fleet."""
         cache = self.cache
         ready = cache.capacity().ready if cache is not None and cache.is_current else None
         if not ready:

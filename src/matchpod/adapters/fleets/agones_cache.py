@@ -28,8 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting:
-    """A task that waits until a match's server is gone. Its future gets the reason, or None if the server must be read.
-    """
+    """A task that waits until a match's server is gone. `future` gets the reason; None if the server must be read."""
 
     def __init__(self, server_id: str, ref: ServerRef) -> None:
         self.server_id = server_id

@@ -126,8 +126,7 @@ def read_fleet_secret(file: Path) -> bytes:
 
 
 def read_previous_fleet_secret(file: Path | None) -> bytes | None:
-    """Return the previous secret in a file; None if the file is missing or empty, as it is when no rotation is in
-    progress."""
+    """Return the previous secret in a file; None if the file is missing or empty, as without a rotation."""
     if file is None:
         return None
     try:

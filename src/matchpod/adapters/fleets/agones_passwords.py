@@ -63,8 +63,7 @@ class Passwords:
         *,
         trials: SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` for each allocated server, with the secret that the server's first password was derived
-        from."""
+        """Call `on_password` for each allocated server, with the secret that its first password was derived from."""
         self._options = options
         self._consoles = consoles
         self._cache = cache
@@ -157,8 +156,7 @@ class Passwords:
             await asyncio.sleep(self._options.read_s)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
-        """Try the secrets on the newest waiting server that was not tried yet. Return whether it accepts one; None if
-        unknown."""
+        """Try the secrets on the newest untried waiting server. Return whether it accepts any; None if unknown."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
         server = max(untried, key=lambda candidate: candidate.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None

@@ -69,8 +69,7 @@ def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True for a server of this region and owner, and for a server of an early version, whose label does not name its
-    owner."""
+    """True for a server of this region and owner, or of an early version, whose label does not name the owner."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 
@@ -80,8 +79,7 @@ def owner_of(server: objects.AgonesServer) -> str:
 
 
 def listed_server(server: objects.AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
-    """Return a server for a sweep; None if it has no match, is being deleted, or is in another region of this
-    installation."""
+    """Return a server for a sweep; None if it has no match, is being deleted, or is in another of our regions."""
     server_id, owner = server_id_of(server), owner_of(server)
     is_elsewhere = owner in (options.owner, EARLY_OWNER) and not may_be_ours(server, options)
     if not server_id or server.metadata.deletion_timestamp is not None or is_elsewhere:
@@ -155,8 +153,7 @@ def place_of_allocation(status: objects.AllocationStatus, uid: str) -> Place:
 
 
 def choose_address(place: Place, types: Sequence[str]) -> str | None:
-    """Return the server's address of the most preferred type, or else the address that Agones chose, if there is one.
-    """
+    """Return the server's address of the most preferred type, or else the address that Agones chose, or None."""
     for wanted in types:
         for address in place.addresses:
             if address.type == wanted and address.address:

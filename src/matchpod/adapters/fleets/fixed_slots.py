@@ -18,8 +18,7 @@ class FixedSlots:
 
     @property
     def fault(self) -> str | None:
-        """Return None, because these fleets are never unavailable as a whole: a server that does not start fails one
-        attempt."""
+        """Return None, because a server that does not start fails one attempt, and is no fault of the fleet."""
         return None
 
     async def check(self) -> Sequence[str]:
@@ -27,8 +26,7 @@ class FixedSlots:
         return ()
 
     async def probe(self) -> str | None:
-        """Return None, because there is no password to verify: no server is waiting, or the passwords are in the
-        settings."""
+        """Return None, because there is nothing to test: no server is waiting, or its password is in the settings."""
         return None
 
     def waiting_server(self, slot: str) -> GameServer | None:

@@ -214,8 +214,7 @@ class ProcessFleet(FixedSlots):
         return "its process has ended"
 
     async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        """Stop the server and its child processes, and wait until they have exited. An unknown server is not an error.
-        """
+        """Stop the server and its child processes, and wait until they have exited. The server may be unknown."""
         await self._stop(server_id, lease)
 
     async def servers(self) -> Sequence[ListedServer]:
@@ -461,8 +460,7 @@ class ProcessFleet(FixedSlots):
             return processes
 
     def _remove_record(self, server_id: str) -> bool:
-        """Remove the record and files of a server; False if it has a running process, perhaps one that was just
-        started."""
+        """Remove the record and files of a server; False if a process of it is running, perhaps just started."""
         with self._changing(server_id):
             if self._records.processes(server_id):
                 return False

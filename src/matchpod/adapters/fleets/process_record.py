@@ -77,8 +77,7 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_running(process: ProcessId) -> bool:
-    """True while this process is running; OSError if that cannot be read. If it is a zombie and our child, it is
-    reaped."""
+    """True while this process is running; OSError if that is unknown. If it is a zombie and our child, reap it."""
     found = _state_of(process.pid)
     if found is None or found[1] != process:
         return False
@@ -194,8 +193,7 @@ class RecordFolder:
         return [record for server_id in ids if (record := self._decode(server_id)) is not None]
 
     def processes(self, server_id: str) -> list[ProcessId]:
-        """Return all running processes of a server: the recorded process first, then other processes with the server's
-        mark."""
+        """Return all running processes of a server: the recorded process first, then other processes with its mark."""
         record = self.read(server_id)
         found: list[ProcessId] = []
         if record is not None and record.process is not None and is_running(record.process):

@@ -40,8 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A running server. `address` is an IP address or a host name with a port; players and the console connect to it.
-    """
+    """A running server. `address` is an IP address or host name with a port; players and the console connect to it."""
 
     address: str
     rcon_password: str

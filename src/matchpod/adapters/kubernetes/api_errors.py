@@ -123,8 +123,7 @@ def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the value of a Retry-After header (a number or a date) in seconds, at most MAX_RETRY_AFTER_S; None if
-    invalid."""
+    """Return the seconds in a Retry-After header (a number or date), at most MAX_RETRY_AFTER_S; None if invalid."""
     if text.isascii() and text.isdecimal():
         return min(float(text), MAX_RETRY_AFTER_S)
     try:

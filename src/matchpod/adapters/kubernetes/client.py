@@ -107,8 +107,7 @@ class KubernetesClient:
         return self._namespace
 
     async def allocate(self, *, selector: Mapping[str, str], without: str, labels: Mapping[str, str]) -> Allocation:
-        """Allocate a ready server that matches the selector and does not have the label `without`; set `labels` on it.
-        """
+        """Allocate a ready server that matches the selector and lacks the label `without`; set these labels on it."""
         lacks = {"key": without, "operator": "DoesNotExist"}
         spec = {
             "selectors": [{"matchLabels": selector, "matchExpressions": [lacks], "gameServerState": "Ready"}],
@@ -200,8 +199,7 @@ class KubernetesClient:
         return path if name is None else f"{path}/{quote(name, safe='')}"
 
     async def _list_all(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
-        """Read a list page by page. If its next page has expired, start again: pages of different versions do not fit
-        together."""
+        """Read a list page by page. If the next page has expired, start again, because pages must have one version."""
         for _ in range(LIST_TRIES):
             try:
                 return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})

@@ -51,8 +51,7 @@ class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCredentials:
-    """Run the program and return the credentials that it prints; raise ClusterConfigError or UnreachableError on
-    failure."""
+    """Run the program and return the credentials that it prints. Raise ClusterConfigError or UnreachableError."""
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,

@@ -105,8 +105,7 @@ msgspec.json.Decoder(_Kubeconfig)
 
 
 def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
-    """Return the cluster of a context (None: the current context); raise ClusterConfigError if the file cannot be used.
-    """
+    """Return the cluster of a context, by default the current context. Raise ClusterConfigError if that fails."""
     try:
         content = path.read_bytes()
     except OSError as exc:

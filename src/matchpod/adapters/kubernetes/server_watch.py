@@ -62,8 +62,7 @@ def pause_s(failures: int, share: float, longest_s: float = MAX_PAUSE_S) -> floa
 
 
 def went_back(before: str, after: str) -> bool:
-    """True if the resource version went down, because etcd was restored. A watch from `before` would report no changes.
-    """
+    """True if the resource version went down, because etcd was restored. A watch from `before` would miss changes."""
     return before.isdecimal() and after.isdecimal() and int(after) < int(before)
 
 
@@ -115,8 +114,7 @@ class _Watch:
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
     def _note_failure(self, error: api_errors.KubernetesError) -> None:
-        """Record a failure. The next attempt lists the servers again, unless the call was rejected or the server was
-        busy."""
+        """Record a failure. The next attempt lists the servers, unless the call was rejected or the server was busy."""
         is_rejected = isinstance(error, api_errors.ApiUnauthorizedError | api_errors.ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S

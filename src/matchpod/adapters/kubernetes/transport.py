@@ -125,8 +125,7 @@ class HttpTransport:
             return await self._read(response)
 
     async def _wait_while_busy(self) -> None:
-        """Wait until the server's Retry-After is over, or the server has started; raise ApiError if MAX_WAIT_S is too
-        short."""
+        """Wait until Retry-After is over or the server has started. Raise ApiError if it exceeds MAX_WAIT_S."""
         clock = asyncio.get_running_loop().time
         while self._busy.wait_s(clock()):
             if self._busy.is_probe_due(clock()):
@@ -190,8 +189,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _pool_for(self, login: Login) -> AsyncIterator[_Pool]:
-        """Provide the connection pool for a request. If the pool is retired during the request, it is closed at the
-        end."""
+        """Provide the connection pool for a request. If the pool is retired during the request, close it at the end."""
         pair = Login(None, login.certificate, login.key)
         pool = self._pool
         if pool is None or pool.pair != pair:
