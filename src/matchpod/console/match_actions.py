@@ -65,7 +65,7 @@ def allowed_actions(match: MatchDetail, principal: Principal) -> list[MatchActio
 async def _reveal(visit: Visit, match: MatchDetail) -> Revealed:
     server = await visit.deps.services.matches.get(visit.principal, match.server_id)
     if server.rcon_password is None:
-        raise ServerNotRunningError("The RCON password is not available: the match has ended, or operators keep it.")
+        raise ServerNotRunningError("No RCON password is available: the match has ended, or only operators know it.")
     await visit.deps.audit.record(
         Action.PASSWORD_REVEALED,
         org_id=visit.user.org_id,

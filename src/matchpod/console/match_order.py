@@ -25,7 +25,7 @@ _LABELS: Final = {field.name: field.label for field in table.SETTINGS if field.l
 _ONLY_IN_JSON: Final = (table.TEAMS.name, table.CUSTOM_CVARS.name, table.LABELS.name)
 """Settings that are left out of the labeled values, because the page shows them elsewhere or they have many lines."""
 _WORDS: Final = {True: "yes", False: "no"}
-_MISSING: Final = "The first match had one, which is not kept. Type it again, or choose to do without."
+_MISSING: Final = "The original match had one, but it is not stored. Enter it again, or choose to do without."
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

@@ -206,9 +206,9 @@ class Broadcast:
             try:
                 await self.refresh()
             except MatchpodError as exc:  # for example, the database is unavailable; the next tick reads again
-                _log.debug("page not updated", extra={"page": self.key, "reason": str(exc)})
+                _log.debug("page update failed", extra={"page": self.key, "reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise its viewers would wait forever
-                _log.exception("page not updated", extra={"page": self.key})
+                _log.exception("page update failed", extra={"page": self.key})
         self._broadcasts.remove(self)
 
     def _publish(self, changed: bytes) -> None:

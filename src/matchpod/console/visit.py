@@ -24,12 +24,12 @@ MAX_FORM_FIELDS = 200
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 ORGANIZATION_ONLY = (
-    "This page belongs to an organization, and you are logged in as operator. Log in with one of its keys."
+    "This page belongs to an organization, and you are logged in as operator. Log in with a key of the organization."
 )
 OPERATOR_ONLY = "This page is for operators. Print a link with `matchpod console --operator`."
-READER_ONLY = "Your key may not read matches. Log in with one that has the scope servers:read."
-ACT_ONLY = "You may only read. Log in as referee, or with a key of an owner or admin that has the scope servers:write."
-MANAGER_ONLY = "This is for owners and admins. Log in with a key of one that has the scope servers:write."
+READER_ONLY = "Your key may not read matches. Log in with a key that has the scope servers:read."
+ACT_ONLY = "You may only read. Log in as referee, or with a key of an owner or admin with the scope servers:write."
+MANAGER_ONLY = "This is for owners and admins. Log in with a key of an owner or admin with the scope servers:write."
 OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role owner that has all scopes."
 
 
@@ -133,9 +133,9 @@ async def read_form(call: Call) -> dict[str, str]:
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
     body = await call.read_body(MAX_FORM_BYTES)
     if kind != FORM_TYPE:
-        raise InvalidParamsError(f"A form is expected, with the content type {FORM_TYPE}.")
+        raise InvalidParamsError(f"The body must be a form with the content type {FORM_TYPE}.")
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
     except ValueError as exc:
-        raise InvalidParamsError("The form cannot be read.") from exc
+        raise InvalidParamsError("The form cannot be parsed.") from exc
     return dict(pairs)

@@ -139,7 +139,7 @@ async def end_session(visit: Visit) -> Response:
     if found is None or not (_sees_all(user) or _is_own(user, session_id, found.key_id)):
         raise NotFoundError("There is no session with this id, or it has ended.")
     if not _may_end(visit, session_id, found.key_id):
-        raise ForbiddenError("Only owners end the sessions of other keys.")
+        raise ForbiddenError("Only owners may end the sessions of other keys.")
     if session_id == user.session_id:
         await visit.deps.sessions.log_out(user)
         return visit.done("/console/login", "logged-out", visit.deps.origins.cookie_header("", max_age_s=0))

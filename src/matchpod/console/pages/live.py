@@ -72,7 +72,7 @@ async def acknowledge(visit: Visit) -> Response:
     """Acknowledge failed matches, so that the wall hides them: those given, or all that ended before a time."""
     given, service = await visit.form(), visit.deps.acknowledgements
     if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # sent by a page of an earlier version
-        raise InvalidParamsError("Only matches that failed are acknowledged.")
+        raise InvalidParamsError("Only failed matches can be acknowledged.")
     if "ended_before" in given:
         done = await service.acknowledge_older(visit.principal, _time(given["ended_before"], "ended_before"))
     else:

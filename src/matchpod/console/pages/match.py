@@ -67,7 +67,7 @@ async def act(visit: Visit) -> Response:
     if fault := visit.fault(action.who):
         raise ForbiddenError(fault)
     if not action.is_allowed(match):
-        raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
+        raise ServerNotRunningError("The match has changed, so this is no longer possible. Load its page again.")
     revealed = await action.perform(visit, match)
     if isinstance(revealed, Revealed):
         await _refresh(visit, server_id)
@@ -245,7 +245,7 @@ async def _viewed(visit: Visit) -> tuple[Broadcast, MatchScreen]:
     broadcast = await broadcast_of(visit, visit.call.params[0])
     view = broadcast.subject
     if not isinstance(view, MatchScreen):
-        raise TypeError(f"{type(view).__name__} is no view of a match")
+        raise TypeError(f"{type(view).__name__} is not a MatchScreen")
     return broadcast, view
 
 

@@ -38,7 +38,7 @@ async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
 async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
     overlay = await deps.overlays.find(call.params[0])
     if overlay is None:
-        raise NotFoundError("This overlay does not exist, or its links were ended.")
+        raise NotFoundError("This overlay does not exist, or its link is no longer valid.")
     return overlay
 
 
