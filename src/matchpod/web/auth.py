@@ -35,7 +35,9 @@ async def authorize(
     if endpoint.access is not None and endpoint.access not in principal.scopes:
         raise ForbiddenError(f"This key lacks the scope {endpoint.access}.")
     if endpoint.roles and principal.role not in endpoint.roles:
-        raise ForbiddenError(f"This needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}.")
+        raise ForbiddenError(
+            f"This request needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}."
+        )
     return principal
 
 

@@ -115,7 +115,7 @@ class Frames(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True if `next` has returned all frames, and no more will follow."""
+        """True if `next` has returned the last frames."""
 
     async def next(self, within_s: float) -> bytes | None:
         """Return the next frames; empty bytes if none arrived within `within_s`, None after the last frame."""

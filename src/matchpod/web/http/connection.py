@@ -271,7 +271,7 @@ class ApiConnection(asyncio.Protocol):
             self.pause_body()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body. Whoever reads the body limits its size."""
+        """Pass on a part of a body. The reader of the body limits its size."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
             self._direct_body += body
