@@ -246,7 +246,7 @@ class Fold(msgspec.Struct):
         return fired
 
     def finish(self) -> list[Effect]:
-        """Accept the end of a map or series that only one source has reported, because no more entries will follow."""
+        """Accept the end of a map or series that only one source has reported, because no further entry will follow."""
         reader = self.reader
         effects = reader.read_held(None).effects
         due_ms = reader.interpreter.flow.next_deadline_ms()
