@@ -150,7 +150,7 @@ class Passwords:
                 pass  # already recorded by `set_secret_fault`
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
-                _log.debug("trials of the fleet secret not read", extra=about)
+                _log.debug("number of servers that rejected the fleet secret not read", extra=about)
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
             await asyncio.sleep(self._options.read_s)
