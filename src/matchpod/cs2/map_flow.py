@@ -187,8 +187,7 @@ class MapFlow(msgspec.Struct):
             self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
-        """Record the team name on a side. It does not show changes of sides: after halftime it is still the old name.
-        """
+        """Record the team name on a side. It does not show changes of sides: after halftime the old name is kept."""
         if line.name and self.side_names.get(line.side.other) == line.name:
             del self.side_names[line.side.other]  # outdated: the team has changed sides
         self.side_names[line.side] = line.name
