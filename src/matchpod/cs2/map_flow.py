@@ -316,8 +316,7 @@ class MapFlow(msgspec.Struct):
             self.scores = [_NO_SCORE]
             self.sides.decide_start_side(self.side_names)
         if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
-            # The plugin identifies teams by name, so its report may swap the numbers of the log's score, but not change
-            # them.
+            # The plugin identifies teams by name: its report may swap the log's score, but not change its numbers.
             self.sides.follow_score(report.by_side, report.by_team)
         by_team = report.by_team if report.by_side is None else self._by_team(*report.by_side)
         score = by_team or report.score_of_winner(self.scores[-1])

@@ -30,8 +30,8 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-# The compared statistics, each with its tolerance: a share of the game's value, plus a fixed slack. MVPs are not
-# compared because the game is our source for them, and blind kills because their meaning is not verified.
+# The compared statistics, each with its tolerance: a share of the game's value, plus a fixed slack.
+# MVPs are not compared, because the game is our source for them; nor are blind kills, whose meaning is not verified.
 _TOLERANCES: dict[str, tuple[float, float]] = {
     "kills": (0, 0),
     "deaths": (0, 0),
@@ -53,9 +53,9 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
     "utility_damage": (0.05, 5),
 }
 
-# A restored backup rolls back all of the game's totals except `dmg`. In a real match, 6 of 10 differences were in
-# `dmg`, while adr agreed. The game prints adr as an integer, and divides by all rounds of the map, even for late
-# joiners.
+# A restored backup rolls back all of the game's totals except `dmg`.
+# In a real match, 6 of 10 differences after a restore were in `dmg`, while adr agreed.
+# The game prints adr as an integer, and divides by all rounds of the map, even for late joiners.
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 

@@ -29,8 +29,7 @@ def follow_rename(timeline: TimelineWriter, event: ev.PlayerRenamed, _match: Mat
 
 def follow_departure(timeline: TimelineWriter, event: ev.PlayerDisconnected, match: Match) -> None:
     """Add a player who leaves."""
-    # Outside play, the cause is probably a map change. If the player does not return, the item is added when the next
-    # map goes live.
+    # Outside play, the cause is probably a map change. The item is added later if the player does not return.
     is_map_change = event.is_map_change and match.phase is not MatchPhase.LIVE
     if event.player_id in timeline.here and not is_map_change:
         _add_departure(timeline, event, match, event.player_id, reason=event.reason)
