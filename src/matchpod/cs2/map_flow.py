@@ -193,7 +193,7 @@ class MapFlow(msgspec.Struct):
         self.side_names[line.side] = line.name
 
     def on_round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
-        """Handle the end of a round, which decides the round and changes the score."""
+        """Handle the notice that decides a round, and its new score."""
         if self.is_restoring or self.is_warmup or self.phase in (MapPhase.OVER, MapPhase.WARMUP):
             return
         won_ct, won_t = line.side is Side.CT, line.side is Side.T

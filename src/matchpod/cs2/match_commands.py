@@ -137,7 +137,7 @@ def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str,
 
 
 def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
-    """Return the commands that set the team names on a map. The names show the players of an open match their sides.
+    """Return the commands that set the team names on a map, so that players without a roster see their sides.
 
     The first name belongs to the team that begins as CT. There are no commands with the plugin, which sets the names.
     """
@@ -175,7 +175,7 @@ def start_commands(settings: GameSettings) -> tuple[str, ...]:
 
 def reset_commands() -> tuple[str, ...]:
     """Return the commands that reset a server for another match, after all players were kicked."""
-    # Remove log listeners late, because the log before that still belongs to the match.
+    # Log listeners are removed late, because all log lines before that belong to the match.
     return (command("sv_password", quoted("")), REMOVE_LOG_LISTENERS, command("bot_kick"))
 
 

@@ -46,7 +46,8 @@ def _not_json(body: bytes) -> str:
     """Return what is wrong with a body that is not JSON, and where."""
     with suppress(RecursionError):
         try:
-            # Only the decoder of `json` reports an exact position. It stops at the first error too, so the limits hold.
+            # Decode again with `json`, because only its decoder reports an exact position. The size limits hold for it
+            # too.
             json.loads(body.decode())
         except json.JSONDecodeError as exc:
             what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")

@@ -65,7 +65,7 @@ HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
 """Pattern of a header value. It allows no whitespace at the ends, because receivers would strip it from the token."""
 
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]+$"
-"""Pattern of a text without control characters, for schemas."""
+"""Pattern of a text without control characters, for JSON Schemas."""
 
 _INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
 """Unicode categories that are invisible on their own, including spaces, unassigned characters and combining marks."""
@@ -134,7 +134,7 @@ def said_text_fault(text: str) -> Fault | None:
 
 
 def reason_fault(text: str) -> Fault | None:
-    """Check a reason that people read: no whitespace at the ends, no invisible characters that could disguise it."""
+    """Check a reason that is shown to people: no whitespace at the ends, no invisible characters that disguise it."""
     return _trimmed_fault(text, MAX_REASON)
 
 

@@ -16,7 +16,7 @@ from matchpod.core.events import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.player_round import PlayerRound
 
-# Maximum number of discrepancies stored per map. Further ones would have the same cause as the first, which are enough.
+# Maximum number of discrepancies stored per map. If there are more, the first ones show their common cause.
 MAX_DISCREPANCIES = 100
 
 
@@ -59,7 +59,7 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
-# Columns whose counter has the same name.
+# Compared columns whose counter in PlayerRound has the same name.
 _SAME = (
     "kills", "deaths", "enemies_flashed", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills",
     "pistol_kills", "sniper_kills", "damage", "utility_damage",

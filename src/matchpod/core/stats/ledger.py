@@ -34,7 +34,7 @@ MIN_KILLS = 20_000
 """Minimum of the limit for kills and deaths stored per map, whatever the settings of the match are."""
 
 FLOOD_FACTOR = 10
-"""Multiple of that limit above which the number of kills is treated as a flood of log lines."""
+"""Multiple of the limit for kills and deaths above which they are treated as a flood of log lines."""
 
 
 class RoundPhase(StrEnum):
