@@ -24,7 +24,7 @@ MAX_WEAPON_CHARS = 64
 """Maximum length of stored weapon names; longer names are cut. The longest name in the game has 20 characters."""
 
 MAX_DEFUSING = 64
-"""Maximum number of players who are defusing: all slots of a server. In a forged log with more, the first is
+"""Maximum number of players who are defusing: all slots of a server. With more, the log is forged; the first is
 dropped."""
 
 _LAUNCHED = {

@@ -74,8 +74,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     match: Match
     interpreter: Interpreter
     timeline: Timeline
-    """The timeline has no default: a stored state without a timeline must be rebuilt, as its numbering would
-    restart."""
+    """The timeline has no default: a stored state without it must be rebuilt, because its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     held: HeldPosts = msgspec.field(default_factory=HeldPosts)
     waiting_reports: list[WaitingReport] = []

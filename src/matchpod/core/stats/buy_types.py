@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 FULL_BUY = 4000
-"""Minimum mean equipment value per player in a full buy: rifle, armor, some grenades. Rating sites use 20,000 per
-team."""
+"""Minimum mean equipment value per player in a full buy: rifle, armor, grenades. Rating sites use 20,000 per team."""
 
 FORCE_BUY = 2000
 """Minimum mean equipment value per player in a forced buy: 10,000 per team."""
