@@ -150,7 +150,7 @@ def test_what_is_missing_is_named(
 
 
 def test_folder_for_instances_inside_of_the_installation_is_refused(installed: Path) -> None:
-    with pytest.raises(InstanceError, match="inside of the installation"):
+    with pytest.raises(InstanceError, match="inside the installation"):
         build(plan(installed, instances_dir=str(installed / "game/instances")))
 
 

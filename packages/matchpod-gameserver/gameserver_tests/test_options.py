@@ -57,7 +57,7 @@ def test_options_are_read_until_the_two_dashes() -> None:
         (["--idle-exit", "m", "--", "x"], "--idle-exit must be a time above 0"),
         (
             ["--secret-file", "s", "--password-file", "p", "--", "x"],
-            "--password-file and --secret-file exclude each other",
+            "--password-file and --secret-file cannot be used together",
         ),
         (["--secret-file", "", "--", "x"], "--secret-file needs a value"),
         (["--", "x", "{map}"], "the command has the unknown placeholder {map}; --help lists all placeholders"),
@@ -66,9 +66,9 @@ def test_options_are_read_until_the_two_dashes() -> None:
             "--install-dir, --instances-dir and the placeholder {game} in",
         ),
         (["--", "x", "{game}"], "--install-dir, --instances-dir and the placeholder {game} in the command need each"),
-        (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
+        (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command must be used together"),
         (["--log-format", "xml", "--", "x"], "--log-format must be human or json, not `xml`"),
-        (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
+        (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command must be used together"),
     ],
 )
 def test_invalid_arguments_are_one_sentence(arguments: list[str], message: str) -> None:
