@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from the settings tables. Run it after changing one of them."""
+"""Write docs/configuration.md from the settings tables. Run this script after changing a table."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _cell(text: str) -> str:
 
 
 def main(page: Path) -> int:
-    """Write the page; an up-to-date page is unchanged."""
+    """Write the page if it has changed."""
     page.write_text(write_page(), encoding="utf-8")
     return 0
 

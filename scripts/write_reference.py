@@ -1,4 +1,4 @@
-"""Write the pages about errors, console variables and metrics, and the table of actions. Run it after changing them."""
+"""Write the pages about errors, console variables and metrics, and the table of actions, from their definitions."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ these variables also exists for traces only, as `OTEL_EXPORTER_OTLP_TRACES_…`.
 
 
 def metrics_page() -> str:
-    """Return docs/metrics.md."""
+    """Return the text of docs/metrics.md."""
     registry = Registry()
     for group in (Metrics, DatabaseMetrics, ProcessMetrics, DiskMetrics, ConnectionMetrics, HttpMetrics):
         group(registry)
@@ -194,7 +194,7 @@ def metrics_page() -> str:
 
 
 def errors_page() -> str:
-    """Return docs/errors.md."""
+    """Return the text of docs/errors.md."""
     rows = [
         f"| `{error.code}` | {error.status} | {meaning_of(error.code)} | {advice} |\n"
         for error, advice in ADVICE.items()
@@ -214,7 +214,7 @@ def actions_page() -> str:
 
 
 def cvars_page() -> str:
-    """Return docs/custom-cvars.md."""
+    """Return the text of docs/custom-cvars.md."""
     head = _CVARS.format(
         lines=MAX_CVAR_LINES,
         size=MAX_CVAR_BYTES,
@@ -251,7 +251,7 @@ PAGES = {
 
 
 def main(folder: Path) -> int:
-    """Write the pages; up-to-date pages are unchanged."""
+    """Write the pages that have changed."""
     for name, write in PAGES.items():
         (folder / name).write_text(write(), encoding="utf-8")
     return 0

@@ -1,7 +1,8 @@
 """Back up an SQLite database and the secret key to one file while a service uses them, and restore them.
 
-A backup is a tar file, so that it can be opened without Matchpod. Its database is marked as a copy. A service does not
-drive matches of a copy, because the original may be driving them (see `app/database_copies.py`).
+A backup is a tar file, so that it can be opened without Matchpod. The database in it is marked as a copy. A service
+that starts with a copy does not drive its matches, because the service with the original may be driving them (see
+`app/database_copies.py`).
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from matchpod.ports import Statement
 STEP_PAGES: Final = 4_096
 """Number of pages copied between two progress reports."""
 BUSY_S: Final = 30.0
-"""How long to wait for a lock that the service holds on its database."""
+"""Timeout in seconds for a lock on the database that the running service holds."""
 
 _DRAFT: Final = ".matchpod-draft-"
 
 
 class BackupError(Exception):
-    """A backup could not be written or restored; the message is a sentence for the operator."""
+    """Writing or restoring a backup failed. The message is a sentence for the operator."""
 
 
 class BackupInputError(BackupError):
-    """The given file or folder cannot be used."""
+    """A file or folder that the operator named cannot be used."""
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of a backup: its time in UTC, whether it includes the key, and its size in bytes."""
+    """What a backup contains: the time when it was written (UTC), whether the key is included, its size in bytes."""
 
     at: str
     has_key: bool
@@ -59,7 +60,7 @@ def write_backup(
     on_progress: Callable[[float], None] = lambda _: None,
     step_pages: int = STEP_PAGES,
 ) -> Contents:
-    """Write a backup; raise BackupError if that fails, and leave nothing behind.
+    """Write a backup. If that fails, raise BackupError and leave no incomplete file behind.
 
     The database may be in use; the backup is a consistent snapshot. `key` is None if there is no key file. `mark`
     returns the statements that mark the database as a copy.
@@ -84,7 +85,7 @@ def write_backup(
 
 
 def restore_backup(source: Path, database: Path, key: Path) -> Contents:
-    """Restore the database and the key of a backup to their folder; raise BackupError if that fails.
+    """Restore the database and the key from a backup to the data folder; raise BackupError if that fails.
 
     The folder must exist and be empty, except for a settings file. The complete database is moved into it last.
     """
@@ -131,7 +132,7 @@ def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], No
 
 
 def _mark(copied: Path, statements: Sequence[Statement]) -> None:
-    """Mark the database as a copy, unless its version has no table for that. PLACE_FILE marks the backup too."""
+    """Mark the copied database, unless its schema is too old to have a table for that. The PLACE_FILE is a mark too."""
     with closing(sqlite3.connect(copied)) as db, db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if "installation" in tables:
@@ -156,7 +157,7 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
 
 
 def _unpack(source: Path, draft: Path, names: set[str]) -> str | None:
-    """Extract the files with these names to the draft folder; return the time of the backup, or None if unknown."""
+    """Extract the files with these names to the draft folder; return when the backup was written, None if unknown."""
     with tarfile.open(source, mode="r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.name in names and member.isreg() else None
@@ -185,7 +186,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _sentences(what: str, done: str) -> Iterator[None]:
-    """Convert errors of files, tar files and SQLite to a BackupError whose message is a sentence."""
+    """Convert errors of files, tar archives and SQLite to a BackupError. Its message is a sentence for the operator."""
     try:
         yield
     except FileExistsError as exc:

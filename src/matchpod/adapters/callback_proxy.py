@@ -1,7 +1,7 @@
-"""Open connections through an HTTP proxy, with CONNECT.
+"""Open connections to callback receivers through an HTTP proxy, with CONNECT.
 
-The proxy gets the address that was checked, never a name, because it would resolve the name again and might connect to
-another address. The proxy is trusted, but its answers are read within limits.
+The proxy gets the IP address that was checked, never a host name. It would resolve the name again, and might then
+connect to another address. The proxy is trusted, but its answers are read within limits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class ProxyError(OSError):
-    """The proxy could not be reached, or did not open the connection; the message says why."""
+    """The proxy could not be reached, or it did not open the connection; the message says why."""
 
 
 class HttpProxy(msgspec.Struct, frozen=True):
-    """A proxy and, if it requires them, our credentials."""
+    """The address of a proxy and, if the proxy requires them, our credentials."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -39,9 +39,9 @@ class HttpProxy(msgspec.Struct, frozen=True):
     async def connect(
         self, address: str, port: int, *, trust: ssl.SSLContext | None = None, name: str | None = None
     ) -> Connection:
-        """Connect to an address through the proxy; ProxyError if that fails. The caller sets the time limit.
+        """Connect to an IP address through the proxy; raise ProxyError if that fails. The caller sets the timeout.
 
-        With `trust`, the connection uses TLS, and the certificate must be valid for `name`.
+        With `trust`, the connection uses TLS, and the receiver's certificate must be valid for `name`.
         """
         loop = asyncio.get_running_loop()
         reader, protocol = _stream(loop)
@@ -54,7 +54,8 @@ class HttpProxy(msgspec.Struct, frozen=True):
             transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
             if trust is not None:
-                # Bytes that the proxy sent before TLS stay in the first reader: they are not from the receiver.
+                # Bytes before the TLS handshake come from the proxy, not the receiver, so they stay in the first
+                # reader.
                 reader, protocol = _stream(loop)
                 secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
             if secured is None:

@@ -1,8 +1,8 @@
-"""Send callbacks: one POST per connection within a time limit, without raising exceptions.
+"""Send callbacks: one POST per connection, with a time limit. Failures are returned, never raised.
 
-The URL comes from a caller, so the receiver is not trusted. The function that connects checks the receiver's addresses,
-and then connects to the checked address, not to the name, even through a proxy. Redirects are not followed, and
-responses are read within limits. Only the status matters: once it was read, later errors do not change it.
+The URL comes from a caller, so the receiver is not trusted. The receiver's addresses are checked first; the connection
+then goes to a checked address, never to the name, even through a proxy. Redirects are not followed, and responses are
+read within limits. Only the status matters: after it was read, later errors do not change it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from matchpod.core.requests.addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
 
 TOTAL_S = 10.0
-"""Time limit from resolving the name to reading the status, as promised to callers."""
+"""Time limit in seconds from resolving the name to reading the status. The documentation promises it to callers."""
 
 ADDRESS_S = 3.0
-"""Timeout for connecting to an address while there are others to try, so that a dead address leaves time for them."""
+"""Timeout in seconds for connecting to an address while other addresses remain, so that one dead address leaves time
+for them."""
 
 REST_S = 1.0
-"""Time limit for reading the body, which is discarded. To a receiver, closing the connection early is an error."""
+"""Time limit in seconds for reading the response body, which is discarded. Many receivers treat a connection that is
+closed before that as an error."""
 
 MAX_ADDRESSES = 4
-"""Maximum number of a receiver's addresses that are tried per attempt. All of its addresses are checked."""
+"""Maximum number of addresses that one attempt connects to. All addresses of the receiver are checked before."""
 
 MAX_ATTEMPTS = 4_096
-"""Maximum number of concurrent attempts, each with a connection. An organization gets at most half of them, so even if
-1,000 of its receivers hang, there is room for other organizations."""
+"""Maximum number of concurrent attempts, each with its own connection. An organization gets at most half of them, so
+1,000 hanging receivers of one organization leave room for the others."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -53,7 +55,7 @@ _NOT_PUBLIC = (
 )
 
 _RESET_CONTENT = 205
-"""A status without a body, like 204 and 304. Unlike for those, the parser would wait for a body."""
+"""HTTP status 205. Its response has no body, like 204 and 304, but the parser would wait for one."""
 
 
 class HttpCallbackSender:
@@ -66,7 +68,7 @@ class HttpCallbackSender:
         trust: ssl.SSLContext | None = None,
         proxy: HttpProxy | None = None,
     ) -> None:
-        """With a `proxy`, public addresses are reached through it, and private ones directly."""
+        """Connect to public addresses through `proxy`, if there is one, and to private addresses directly."""
         self._total_s = total_s
         self._rest_s = rest_s
         self._trust = trust
@@ -81,7 +83,7 @@ class HttpCallbackSender:
         return self._capacity
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Make an attempt within the total time limit. Never raise, never follow a redirect."""
+        """Send the request once within the total time limit. The result includes errors. Redirects are not followed."""
         started = time.monotonic()
         response = _Response()
         error: str | None = None
@@ -96,11 +98,11 @@ class HttpCallbackSender:
         return Delivery(status=response.status, duration_ms=round((time.monotonic() - started) * 1000), error=error)
 
     async def close(self) -> None:
-        """Abort all attempts in progress. They, and all later attempts, fail with an error."""
+        """Abort all attempts in progress. They fail with an error, as do all later attempts."""
         self._is_closed = True
         for writer in tuple(self._open_writers):
             writer.transport.abort()
-        await asyncio.sleep(0)  # a transport closes its socket in the next iteration of the event loop
+        await asyncio.sleep(0)  # lets each transport close its socket, which happens in the next loop iteration
 
     async def _attempt(self, request: CallbackRequest, response: _Response) -> None:
         receiver = _receiver_of(request.url)
@@ -110,7 +112,7 @@ class HttpCallbackSender:
         try:
             if self._is_closed:
                 raise _NotSentError("the sender is closed")
-            # There is no drain, because a receiver may respond before it has read the whole request.
+            # The request is not drained first, because a receiver may respond before it has read the whole request.
             writer.write(message)
             await _read_status(reader, response)
             await _discard_body(reader, response, self._rest_s)
@@ -122,7 +124,7 @@ class HttpCallbackSender:
     async def _connect(
         self, receiver: _Receiver, request: CallbackRequest
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to one of the receiver's addresses, after checking all of them."""
+        """Check all addresses of the receiver, then connect to one of them."""
         if self._is_closed:
             raise _NotSentError("the sender is closed")
         try:
@@ -133,7 +135,7 @@ class HttpCallbackSender:
             raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:
-            with suppress(OSError):  # includes timeouts; try the next address
+            with suppress(OSError):  # OSError includes timeouts; the next address is tried
                 async with asyncio.timeout(ADDRESS_S):
                     return await self._connect_to(address, receiver)
         return await self._connect_to(tried[-1], receiver)
@@ -149,7 +151,7 @@ class HttpCallbackSender:
 
 
 def max_attempts(open_files: int) -> int:
-    """Return the limit of concurrent attempts for a process that may have `open_files`, of which it uses a quarter."""
+    """Return the maximum number of concurrent attempts: at most a quarter of the process's limit of open files."""
     return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 
@@ -178,7 +180,7 @@ class _Response:
         self._final_status: int | None = None
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes; _BadResponseError if they are not HTTP, or if the response head is too long."""
+        """Parse more bytes. Raise _BadResponseError if they are not HTTP, or if the response head is too long."""
         if self.status is None:
             self._head_bytes += len(data)
         try:
@@ -186,30 +188,30 @@ class _Response:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
             if self._final_status is None:
                 raise _BadResponseError("the response is not HTTP") from exc
-            # Only the status line counts; an error after it must not cause a retry.
+            # Only the status line matters; a later error in the response must not cause a retry.
             self.status, self.is_complete = self._final_status, True
         if self.status is None and self._head_bytes > MAX_HEAD_BYTES:
             raise _BadResponseError("the response headers are too long")
 
     def on_status(self, _reason: bytes) -> None:
-        """Store the status, unless it is 1xx, which another response follows."""
+        """Remember the status, unless it is 1xx: the final response then follows."""
         status = self._parser.get_status_code()
         if status >= 200 and self._final_status is None:
             self._final_status = status
 
     def on_headers_complete(self) -> None:
-        """Accept the status, unless it is 1xx."""
+        """Accept the remembered status as final. After a 1xx response there is none yet."""
         self.on_status(b"")  # the parser does not call `on_status` if the status line has no reason
         self.status = self._final_status
         self.is_complete = self.status == _RESET_CONTENT
 
     def on_message_complete(self) -> None:
-        """Record the end of the final response."""
+        """Mark the response as complete, unless it was a 1xx response."""
         self.is_complete = self.status is not None
 
 
 class _NotSentError(ValueError):
-    """Nothing was sent; the message says why and contains no secrets."""
+    """The request was not sent; the message says why and contains no secrets."""
 
 
 class _BadResponseError(ValueError):
@@ -217,7 +219,7 @@ class _BadResponseError(ValueError):
 
 
 def _receiver_of(url: str) -> _Receiver:
-    # Checked before urlsplit, which drops tabs and line ends; some parsers treat a backslash as a slash.
+    # Check before calling urlsplit, which drops tabs and line ends. Some URL parsers treat a backslash as a slash.
     if not _URL.fullmatch(url):
         raise _NotSentError("the URL is not an absolute http or https URL")
     try:
@@ -249,7 +251,7 @@ def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 async def _read_status(reader: asyncio.StreamReader, response: _Response) -> None:
-    """Read until the status of the response is known."""
+    """Read from the connection until the final status is known."""
     while response.status is None:
         data = await reader.read(MAX_HEAD_BYTES)
         if not data:
@@ -258,7 +260,7 @@ async def _read_status(reader: asyncio.StreamReader, response: _Response) -> Non
 
 
 async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_s: float) -> None:
-    """Read and discard the body, ignoring errors. EOF is not awaited: the receiver may keep the connection open."""
+    """Read and discard the body, ignoring errors. The receiver may keep the connection open, so EOF is not awaited."""
     remaining = MAX_BODY_BYTES
     with suppress(OSError, _BadResponseError):  # includes timeouts
         async with asyncio.timeout(rest_s):
@@ -268,7 +270,7 @@ async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_
 
 
 def _describe(exc: Exception) -> str:
-    """Return a short error text without URL, headers, body or addresses of our own network."""
+    """Return a short text for an error, without the URL, headers, body or addresses of our own network."""
     match exc:
         case ProxyError():
             return f"not sent: {exc}"

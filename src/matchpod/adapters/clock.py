@@ -1,6 +1,7 @@
-"""Provide a clock that never jumps: the time at process start plus the time elapsed since then.
+"""Provide a clock that never jumps: the wall clock time at process start plus the time elapsed since then.
 
-With the wall clock, setting the time could end all running matches at once, or keep them from ever ending.
+With the wall clock itself, an operator who sets the time could end all running matches at once, or keep them from ever
+ending.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Callable
 
 
 def since_boot_ns() -> int:
-    """Return nanoseconds since boot, including time in suspend if the system supports it."""
+    """Return nanoseconds since boot, including the time while the machine was suspended, if the system counts it."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return time.monotonic_ns()
 
 
 class SystemClock:
-    """The clock of a process, which never jumps or goes backwards. `wall_ns` returns the time at its start."""
+    """The clock of a process, which never jumps or goes backwards. `wall_ns` is only called at its start."""
 
     def __init__(
         self, *, wall_ns: Callable[[], int] = time.time_ns, monotonic_ns: Callable[[], int] = since_boot_ns

@@ -1,8 +1,9 @@
 """Maintain a file beside the SQLite database that shows whether the database, or the data folder, was copied.
 
-File and database have the same token. It changes from time to time. The database also stores the file's inode number
-and its time of change (ctime), which both differ in a copy. If only one of them differs, the file does not count as a
-copy, because some file systems have no stable inode numbers, and changing the owner of a file sets its ctime.
+File and database store the same token, which a running service changes from time to time. The database also stores the
+file's inode number and its time of change (ctime), which both differ in a copy. If only one of them differs, the file
+does not count as a copy: some file systems have no stable inode numbers, and changing the owner of a file sets its
+ctime.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from matchpod.adapters.private_files import open_private
 
 PLACE_FILE: Final = "matchpod.place"
 BACKUP: Final = "backup of "
-"""Prefix of the text that a backup writes instead of a token; the time follows."""
+"""Prefix of the text that a backup has instead of a token; the time of the backup follows."""
 _MAX_BYTES: Final = 200
-"""Maximum number of bytes to read, more than a token or the text of a backup needs."""
+"""Maximum number of bytes to read from the file, more than a token or the text of a backup needs."""
 
 
 class PlaceFile:
@@ -26,7 +27,7 @@ class PlaceFile:
         self._path = folder / PLACE_FILE
 
     def read(self) -> str | None:
-        """Return the token, or the text that a backup wrote; None if there is no file."""
+        """Return the token in the file, or the text that a backup has instead; None if there is no file."""
         try:
             with self._path.open("rb") as file:
                 return file.readline(_MAX_BYTES).decode(errors="replace").strip()
@@ -34,10 +35,11 @@ class PlaceFile:
             return None
 
     def write(self, token: str) -> None:
-        """Write a token durably. The file is overwritten, so it keeps its inode."""
+        """Write a token durably. The existing file is overwritten, so it keeps its inode number."""
         descriptor = open_private(self._path, os.O_WRONLY)
         try:
-            # A single write within a block never leaves half a token. The rest of a longer text follows the first line.
+            # One write within a disk block never leaves half a token; the rest of a longer old text is in the next
+            # line.
             os.pwrite(descriptor, token.encode() + b"\n", 0)
             os.ftruncate(descriptor, len(token) + 1)
             os.fsync(descriptor)
@@ -50,7 +52,7 @@ class PlaceFile:
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file has this identity: the token is the same, and the file was not copied."""
+        """True if the file is not a copy: it has the same token, and the same inode number or the same ctime."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

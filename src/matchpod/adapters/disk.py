@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that this user may still write to the file system of a folder. The folder need not exist yet."""
+    """Return how many bytes this user can still write to the file system of a folder. The folder need not exist yet."""
     folder = folder.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

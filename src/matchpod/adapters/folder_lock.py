@@ -1,6 +1,6 @@
-"""Lock a data folder so that only one process uses it; the system releases the lock when the process dies.
+"""Lock a data folder so that only one process uses it. The system releases the lock when the process dies.
 
-The lock file itself is never deleted. Only the lock on it matters, so nothing must be cleaned up after a crash.
+The lock file itself is never deleted. Only the lock on it matters, so no cleanup is needed after a crash.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 LOCK_FILE: Final = "matchpod.lock"
 _MODE: Final = 0o600
 _PID_BYTES: Final = 20
-"""Maximum number of bytes to read from the lock file, more than any process id needs."""
+"""Maximum number of bytes to read from the lock file, more than any process id has."""
 
 
 class FolderInUseError(Exception):
-    """Another process uses the folder; `pid` is None if it has not written its process id yet."""
+    """Another process has locked the folder. `pid` is None if that process has not written its process id yet."""
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         holder = "another process" if pid is None else f"process {pid}"
@@ -26,15 +26,15 @@ class FolderInUseError(Exception):
 
 
 class FolderLock:
-    """A lock on a folder, held until `release` or the end of this process."""
+    """The lock on a folder, held until `release` is called or this process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
     @classmethod
     def acquire(cls, folder: Path) -> FolderLock:
-        """Lock the folder; FolderInUseError if another process has it, OSError if the lock file cannot be opened."""
-        # Python's file descriptors are not inherited, so game servers do not keep the lock after this process ends.
+        """Lock the folder. Raise FolderInUseError if another process has locked it, OSError after other failures."""
+        # Child processes do not inherit this descriptor, so game servers do not keep the lock after this process ends.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, _MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,7 @@ class FolderLock:
         return cls(descriptor)
 
     def release(self) -> None:
-        """Release the lock; releasing it twice has no effect."""
+        """Release the lock. Calling it twice is fine."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

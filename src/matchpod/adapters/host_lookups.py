@@ -1,8 +1,8 @@
-"""Resolve host names in threads: one lookup per name at a time, and a fair share of the threads per organization.
+"""Resolve host names in threads: one lookup at a time per name, and a fair share of the threads per organization.
 
-A lookup cannot be cancelled. If its name server does not answer, it occupies its thread for longer than an attempt
-lasts. Later attempts for the same name then wait for the same lookup. Daemon threads are used, because an executor
-would delay the exit of the process.
+A lookup cannot be cancelled. If the name server does not answer, the lookup occupies its thread for longer than the
+timeout of an attempt. Later attempts for this name wait for the same lookup. The threads are daemon threads, because an
+executor would delay the exit of the process.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import Final
 from matchpod.core.fair_shares import FairShares, Receiver
 
 MAX_LOOKUPS: Final = 2_048
-"""Maximum number of threads (40 KB each) for hanging lookups. An organization gets half, enough for 1,000 names."""
+"""Maximum number of threads (40 KB each), in case lookups hang. An organization gets half of them, enough for 1,000
+names."""
 
 
 class LookupFailedError(Exception):
-    """A name could not be resolved; the message says why."""
+    """A host name could not be resolved; the message says why."""
 
 
 class HostLookups:
@@ -32,14 +33,14 @@ class HostLookups:
         self._finished = asyncio.Event()
 
     async def addresses(self, host: str, *, org_id: str) -> Sequence[str]:
-        """Return the addresses of a host, at least one. LookupFailedError if it has no address."""
+        """Return the addresses of a host, at least one. Raise LookupFailedError if it has none."""
         if _is_address(host):
             return [host]
         receiver = Receiver(org_id, host)
         while host not in self._running and self._shares.room(receiver) <= 0:
             await self._finished.wait()
         running = self._running[host] if host in self._running else self._start(receiver)
-        result = await asyncio.shield(running)  # other attempts may wait for it, even if this attempt times out
+        result = await asyncio.shield(running)  # a timeout here does not cancel the lookup for other attempts
         if isinstance(result, OSError) or not result:
             raise LookupFailedError("the host name was not found")
         return result
@@ -77,7 +78,7 @@ def _resolve(host: str) -> Sequence[str] | OSError:
 
 
 def _is_address(host: str) -> bool:
-    """True for an address in its usual notation. Unusual notations, such as `127.1`, are left to the resolver."""
+    """True for an IP address in its usual notation. Unusual notations, such as `127.1`, are left to the resolver."""
     try:
         ip_address(host)
     except ValueError:

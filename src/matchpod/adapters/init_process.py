@@ -1,8 +1,8 @@
 """Run as process 1 of a container: start the service as a child, forward signals to it and reap orphans.
 
-Orphaned processes become children of process 1, for example those that the start script of a game server has left. And
-process 1 ignores signals without a handler, even one that should end a hanging service. So the service is a child
-process: it reaps its own children, whose exit codes it needs, and process 1 reaps all orphans.
+Orphaned processes, such as those that the start script of a game server leaves behind, become children of process 1.
+Process 1 also ignores signals without a handler, even a signal that should end a hanging service. So the service runs
+as a child process. It reaps its own children, because it needs their exit codes, and process 1 reaps all orphans.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _FORWARDED: Final = frozenset(
 
 
 def fork_service() -> None:
-    """Return in a new child process; the calling process waits for the child, and exits with its exit code.
+    """Fork. Return only in the child; the parent waits for the child, and exits with its exit code.
 
-    Call it before any thread is started, and before many modules are imported, because the waiting process keeps its
+    Call it before any thread is started, and before many modules are imported, because the waiting parent keeps their
     memory.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_FORWARDED})
@@ -36,12 +36,12 @@ def _wait_for(child: int) -> int:
             code = _reap(child)
             if code is not None:
                 return code
-        elif received.si_code <= 0:  # a signal from the terminal (above 0) has already reached the child
+        elif received.si_code <= 0:  # above 0: from the terminal, which has already signalled the child
             os.kill(child, received.si_signo)
 
 
 def _reap(child: int) -> int | None:
-    """Reap all children that have ended; return the exit code of `child` (128 + N after signal N) if it has ended."""
+    """Reap all children that have ended. If `child` has ended, return its exit code (128 + N if signal N killed it)."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == child:

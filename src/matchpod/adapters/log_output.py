@@ -1,9 +1,9 @@
-"""Format and write the service's own log, one line per record: for people, or as JSON objects.
+"""Format and write the service's own log, one line per record, either as text for people or as JSON objects.
 
-Values may come from game servers and callers, so they are not trusted: line breaks and terminal control characters are
+Values may come from game servers and callers, so they are not trusted. Line breaks and terminal control characters are
 escaped, long values are truncated, and values that cannot be formatted are replaced. Fields with the name of a secret
-are hidden. So are bearer tokens, ingest tokens, and values after such a name in texts and tracebacks. Nothing here ever
-raises.
+are hidden. So are bearer tokens, ingest tokens, and the value after such a name in texts and tracebacks. Formatting and
+writing never raise an exception.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import Final, TextIO
 from matchpod.core.secrets import HIDDEN, is_secret_name
 
 MAX_VALUE_CHARACTERS: Final = 2_000
-"""Maximum length of a message and of each field value, so that people and log collectors can handle the line."""
+"""Maximum number of characters of a message and of each field value, so that people and log collectors can handle the
+line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Maximum length of a traceback, enough for our deepest. Its end, which has the exception, is kept."""
+"""Maximum number of characters of a traceback, more than our longest has. The end is kept, because it has the
+exception."""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -31,26 +33,28 @@ _OWN_FIELDS: Final = frozenset({"time", "level", "logger", "message", "exception
 _OWN_LOGGER: Final = "matchpod"
 _BARE: Final = re.compile(r"[^\s\"=\\]+")
 _SAFE_NUMBER: Final = 2**63
-"""Bound above which numbers are written as strings, because most JSON parsers cannot represent them."""
+"""Integers beyond this bound are written as strings, because most JSON parsers cannot represent them."""
 
 _NAMED: Final = re.compile(r"""\b(?P<name>\w{1,128}+)["']?(?:\s?[=:]\s?|\s(?=["']))""")
-"""Matches the beginning of `name=value`, `name: value` and `name "value"`, but not of `name value` (ordinary text)."""
+"""Matches `name=`, `name:` and a name before a quote, with which a value begins, but not `name value` (ordinary text).
+"""
 _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\]]*+""", re.DOTALL)
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 _PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
-"""Matches texts that cannot contain a secret, because they have no separator of a name and its value, or of a path."""
+"""Matches texts without any character that could separate a name from its value or the parts of a path: they have no
+secret."""
 _MAX_NAMES: Final = 512
-"""Maximum number of field names whose `is_secret_name` is cached. There are few, because they are all ours."""
+"""Maximum number of field names for which the result of `is_secret_name` is cached. The code uses fewer names."""
 
 Plain = str | int | float | bool | None
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a JSON object with the message, the record's extra fields, and the fields of the context."""
+    """Formats a record as a JSON object: the message, the record's extra fields, and the fields from `context`."""
 
     def __init__(self, context: Callable[[], Mapping[str, str]] = dict) -> None:
-        """`context` returns fields that describe what the process is currently doing."""
+        """Add the fields that `context` returns to each record; they describe what the process is doing at the time."""
         super().__init__()
         self._context = context
 
@@ -71,10 +75,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class HumanFormatter(logging.Formatter):
-    """Formats a record as a line. A traceback follows indented, so that its lines do not look like records."""
+    """Formats a record as one line of text. A traceback follows, indented so that its lines do not look like logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line, followed by its traceback if it has one."""
+        """Return the record as one line, followed by the lines of its traceback, if it has one."""
         line = f"{_iso_time(record.created)} {record.levelname:<5} {escape_unprintable(_message(record))}"
         fields = [(name, value) for name, value in _fields(record) if value is not None]
         if record.name.partition(".")[0] != _OWN_LOGGER:
@@ -87,7 +91,7 @@ class HumanFormatter(logging.Formatter):
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream. If that fails, the service continues without a log."""
+    """Writes log lines to a stream. If that fails, the service continues without a log."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging defines the name
         """Ignore the error, because a closed terminal or a full disk must not stop the service."""
@@ -98,7 +102,7 @@ def set_up_logging(
 ) -> None:
     """Write all records of `log_level` and above, including those of libraries, to the stream.
 
-    JSON records have the fields that `context` returns at the time of logging.
+    JSON records also have the fields that `context` returns when the record is logged.
     """
     output = LogOutput(stream)
     output.setFormatter(JsonFormatter(context) if log_format == "json" else HumanFormatter())
@@ -108,11 +112,11 @@ def set_up_logging(
     root.addHandler(output)
     level = logging.getLevelNamesMapping()[log_level.upper()]
     root.setLevel(level)
-    # While the database is unavailable, its driver logs a traceback every few seconds. We log the outage ourselves.
+    # While the database is unavailable, asyncpg logs a traceback every few seconds. We log the outage ourselves.
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
-    # Records of each request to a cluster are noise too.
+    # So are httpx's records of each request to a cluster.
     logging.getLogger("httpx").setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
     logging.getLogger("httpcore").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
@@ -126,7 +130,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def _iso_time(seconds: float) -> str:
-    """Return date and time in UTC, in ISO 8601."""
+    """Return a time as date and time in UTC, in the format of ISO 8601."""
     whole = math.floor(seconds)
     return f"{_whole_seconds(whole)}.{int((seconds - whole) * 1000):03d}Z"
 
@@ -192,7 +196,7 @@ def _text(value: object) -> str:
 
 
 def _format_value(value: Plain | list[Plain]) -> str:
-    """Format a value for people, quoted unless it is a single word."""
+    """Format a value for people: in quotes, unless it is a single word."""
     if isinstance(value, list):
         return f"[{','.join(map(_format_value, value))}]"
     if not isinstance(value, str):
@@ -204,7 +208,7 @@ def _format_value(value: Plain | list[Plain]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Truncate and redact a text."""
+    """Return the text truncated and without secrets."""
     return _without_secrets(text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "…")
 
 

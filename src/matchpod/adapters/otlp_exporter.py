@@ -1,7 +1,7 @@
 """Send spans to an OpenTelemetry collector, as OTLP over HTTP with JSON, in a thread of its own.
 
 Nothing waits for the collector: spans that it does not accept in time are dropped and counted. The environment
-variables are those of OpenTelemetry's own libraries; unsupported ones are listed by `ignored_variables`.
+variables are the same as for OpenTelemetry's own libraries; `ignored_variables` lists the unsupported variables.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ import msgspec
 from matchpod.ports import Span
 
 BATCH_S: Final = 5.0
-"""How long spans are collected before they are sent; the same as in OpenTelemetry's own libraries."""
+"""Time in seconds for which spans are collected before they are sent; the same as in OpenTelemetry's own libraries."""
 MAX_BATCH: Final = 512
 """Maximum number of spans per request."""
 MAX_WAITING: Final = 2048
-"""Maximum number of queued spans, half an hour of a busy service. Further spans are dropped."""
+"""Maximum number of queued spans (half an hour of spans of a busy service). If the queue is full, further spans are
+dropped."""
 MAX_PAUSE_S: Final = 60.0
-"""Maximum pause after a failed request."""
+"""Maximum delay in seconds before the next request after a failure."""
 CLOSE_S: Final = 1.0
-"""How long `close` waits for the last request."""
+"""Timeout in seconds for the last request, during `close`."""
 DEFAULT_TIMEOUT_MS: Final = 10_000
 
 _PREFIX: Final = "OTEL_EXPORTER_OTLP_"
@@ -41,34 +42,34 @@ _VARIABLES: Final = frozenset(
         *(f"{_PREFIX}{signal}{name}" for signal in ("", "TRACES_") for name in _OF_EXPORTER),
     )
 )
-"""The supported environment variables."""
+"""The environment variables that are supported."""
 _BUSY: Final = frozenset({429, 502, 503, 504})
-"""HTTP statuses after which the same spans are sent again."""
+"""HTTP statuses of a collector that is busy or unavailable: the same spans are sent again later."""
 _REDIRECTS: Final = range(300, 400)
 _log = logging.getLogger(__name__)
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where spans are sent, and the resource attributes that describe this process."""
+    """The URL to which spans are sent, and the resource attributes that describe this process."""
 
     url: str
     headers: Mapping[str, str] = {}
     timeout_s: float = DEFAULT_TIMEOUT_MS / 1000
     authority: ssl.SSLContext | None = None
-    """The TLS settings with the collector's certificate authority; None for the system's authorities."""
+    """TLS settings that trust the configured authority of the collector; None to trust the system's authorities."""
     resource: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
-        """Omit the headers, which may contain a key."""
+        """Omit the headers, which may contain an API key."""
         return f"OtlpOptions({self.url!r})"
 
 
 def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
-    """Return the options in the environment; None if tracing is off. ValueError if an option is invalid."""
+    """Return the options that the environment sets; None if tracing is off. Raise ValueError for invalid options."""
 
     def value_of(name: str) -> tuple[str, str]:
-        """Return the name and the value of the variable for traces or, if it is not set, of that for all signals."""
+        """Return the name and value of the variable for traces or, if that is not set, of the one for all signals."""
         names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
         return next(((name, text) for name in names if (text := environment.get(name, "").strip())), (names[1], ""))
 
@@ -101,7 +102,7 @@ def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
 
 
 def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
-    """Return the OpenTelemetry variables that are set but have no effect here."""
+    """Return the names of OpenTelemetry variables that are set, but are not supported here."""
     ignored = [name for name in environment if name.startswith("OTEL_") and name not in _VARIABLES]
     if environment.get("OTEL_TRACES_EXPORTER", "").strip() not in _EXPORTERS:
         ignored.append("OTEL_TRACES_EXPORTER")
@@ -111,14 +112,14 @@ def ignored_variables(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects. Following one would send a GET request, whose status says nothing about the spans."""
+    """Rejects redirects. A followed redirect becomes a GET request without the spans, so its status is misleading."""
 
     def redirect_request(self, *_args: Any, **_fields: Any) -> None:
-        """Return None, which makes the redirect an error."""
+        """Return None, so that a redirect is reported as an error."""
 
 
 class OtlpExporter:
-    """Collects spans and sends them in batches."""
+    """Collects spans, and sends them in batches from a thread."""
 
     def __init__(self, options: OtlpOptions, *, version: str, batch_s: float = BATCH_S) -> None:
         self._options = options
@@ -139,14 +140,14 @@ class OtlpExporter:
         self._thread.start()
 
     def export(self, span: Span) -> None:
-        """Enqueue a span. Never waits and never raises."""
+        """Add a span to the queue, or drop it if the queue is full. Never wait, never raise."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             return
         self._waiting.append(span)
 
     def close(self) -> None:
-        """Send the remaining spans, waiting at most CLOSE_S."""
+        """Stop the thread after it has sent the remaining spans; wait at most CLOSE_S."""
         self._is_closing = True
         self._woken.set()
         self._thread.join(CLOSE_S)
@@ -158,7 +159,7 @@ class OtlpExporter:
                 pass
 
     def _send_batch(self) -> bool:
-        """Send the oldest spans; False if they must be sent again later."""
+        """Send the oldest spans in the queue. Return False if they stay queued, because they must be sent again."""
         batch = [self._waiting[number] for number in range(min(len(self._waiting), MAX_BATCH))]
         try:
             is_done, problem = self._post(self._body(batch))
@@ -170,7 +171,7 @@ class OtlpExporter:
                 _log.info("span export recovered")
             self._failures = 0
         else:
-            if not self._failures:  # logged once, until spans are accepted again
+            if not self._failures:  # logged once per outage
                 _log.warning("spans not exported", extra={"url": self._options.url, "reason": problem})
             self._failures = min(self._failures + 1, 10)
             if not is_done:
@@ -181,7 +182,7 @@ class OtlpExporter:
         return True
 
     def _post(self, body: bytes) -> tuple[bool, str | None]:
-        """Send a request. Return whether the request is done (need not be retried), and the problem, if any."""
+        """Send a request. Return whether its spans may be dropped (no retry is needed), and the problem, if any."""
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:
@@ -233,7 +234,7 @@ def _authority(variable: str, file: str) -> ssl.SSLContext | None:
 
 
 def _pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Parse a list of pairs such as `key1=value1,key2=value2`, with percent-encoded values."""
+    """Return the pairs of a text such as `key1=value1,key2=value2`, with percent-decoded values."""
     pairs = {}
     for item in filter(None, (part.strip() for part in environment.get(variable, "").split(","))):
         key, equals, value = item.partition("=")

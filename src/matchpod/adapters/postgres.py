@@ -1,6 +1,6 @@
 """Implement the Database port with PostgreSQL, which several replicas of the service may share.
 
-A single statement is a transaction of its own; several statements run between BEGIN and COMMIT. A transaction that
+A single statement is a transaction by itself; several statements run between BEGIN and COMMIT. A transaction that
 PostgreSQL aborts because of a conflict (deadlock, serialization) is retried.
 """
 
@@ -21,20 +21,21 @@ from matchpod.adapters.sql_text import NumberedSql, number_parameters
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Maximum number of pooled connections per process, besides one for LISTEN and one for urgent queries. PostgreSQL
+"""Maximum number of pooled connections per process. LISTEN and urgent queries have another connection each. PostgreSQL
 allows 100 connections by default, which several replicas share."""
 LISTEN_CHECK_S: Final = 5.0
-"""Seconds between two checks of the LISTEN connection, because its loss is not always reported."""
+"""Interval in seconds at which the LISTEN connection is checked, because its loss is not always reported."""
 LISTEN_RETRY_S: Final = 1.0
-"""Seconds before the LISTEN connection is opened again."""
+"""Delay in seconds before a lost LISTEN connection is opened again."""
 STATEMENTS: Final = 500
-"""Maximum number of prepared statements per connection, more than the service has."""
+"""Maximum number of prepared statements per connection, more than the service has in total."""
 RESET_S: Final = 2.0
-"""Timeout for rolling back an open transaction when a connection returns to the pool; then it is terminated."""
+"""Timeout in seconds for the rollback when a connection returns to the pool. After it, the connection is terminated."""
 CONFLICT_TRIES: Final = 5
-"""How often a transaction is tried if PostgreSQL aborts it because of a conflict."""
+"""Maximum number of attempts for a transaction that PostgreSQL aborts because of conflicts."""
 _MAX_TRANSLATIONS: Final = 1_000
-"""Maximum number of cached translations. There are far fewer statements, unless SQL is built dynamically by mistake."""
+"""Maximum number of cached translations. The service has far fewer statements, unless SQL is built dynamically by
+mistake."""
 
 _UNAVAILABLE_ERRORS = (
     OSError,
@@ -52,11 +53,11 @@ _UNAVAILABLE_ERRORS = (
 )
 
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError)
-"""All errors that a transaction raises because of the database."""
+"""All errors that a transaction may raise because of the database or of a value."""
 
 
 class _Connection(Protocol):
-    """The part of asyncpg's connections that we use."""
+    """The methods of an asyncpg connection that we use."""
 
     async def fetch(self, query: str, *args: ports.Parameter) -> Sequence[Sequence[ports.Value]]: ...
 
@@ -68,7 +69,7 @@ class _Connection(Protocol):
 
 
 class _Pool(Protocol):
-    """The part of asyncpg's pools that we use."""
+    """The methods of an asyncpg pool that we use."""
 
     async def acquire(self) -> _Connection: ...
 
@@ -84,26 +85,28 @@ class _Pool(Protocol):
 class _PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # see the import
     """A connection that returns to the pool without a reset query.
 
-    The pool still rolls back an open transaction. There is nothing else to reset, because settings, locks and cursors
-    last for a transaction at most, and pooled connections do not listen.
+    The pool still rolls back an open transaction. Nothing else needs a reset: settings, locks and cursors last for one
+    transaction at most, and pooled connections do not listen.
     """
 
     def get_reset_query(self) -> str:
-        """Return an empty query, because the default query costs a second round trip after every statement."""
+        """Return no query, because the default reset query costs a second round trip after every statement."""
         return ""
 
 
 class PostgresLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts of a database."""
+    """Timeouts for the use of a database."""
 
     operation_s: float = 15.0
-    """Timeout for getting a connection and running a transaction. After it, the database counts as unavailable."""
+    """Timeout in seconds for getting a connection and running a transaction. After it, the database is reported as
+    unavailable."""
     urgent_s: float = 1.5
-    """The same for an urgent transaction, short enough that its caller has time to retry."""
+    """Timeout in seconds for an urgent transaction, short enough that its caller has time for a retry."""
     idle_s: int = 15
-    """How long a transaction may be idle before PostgreSQL ends it, so that a frozen replica does not keep locks."""
+    """Time in seconds after which PostgreSQL aborts an idle transaction, so that a frozen replica does not keep its
+    locks."""
     close_s: float = 10.0
-    """How long `close` waits for running transactions before it terminates their connections."""
+    """Timeout in seconds for running transactions during `close`. After it, their connections are terminated."""
 
 
 DEFAULT_LIMITS: Final = PostgresLimits()
@@ -126,7 +129,7 @@ class PostgresDatabase:
     async def open(
         cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS, *, connections: int | None = None
     ) -> PostgresDatabase:
-        """Open a pool; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
+        """Open a pool. Raise DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
             async with asyncio.timeout(limits.operation_s):
                 pool: _Pool = await asyncpg.create_pool(
@@ -180,14 +183,14 @@ class PostgresDatabase:
         return await self._with_connection(transaction, is_long=is_long)
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Call `on_announced` with the payload of each NOTIFY on a channel, until cancelled; reconnect if needed."""
+        """Until cancelled, call `on_announced` with the payload of each NOTIFY on a channel; reconnect if needed."""
         while True:
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
                 await self._listen_once(channel, on_announced)
             await asyncio.sleep(LISTEN_RETRY_S)
 
     async def _listen_once(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Listen on a dedicated connection until it is lost."""
+        """Listen on a new, dedicated connection until it is lost."""
         connection = await postgres_hosts.connect(self._url, timeout=self._limits.operation_s)
         try:
             await connection.add_listener(channel, lambda *announced: on_announced(announced[-1]))
@@ -198,7 +201,7 @@ class PostgresDatabase:
             connection.terminate()
 
     async def close(self) -> None:
-        """Wait for running transactions, then close every connection."""
+        """Wait for running transactions until the timeout, then close all connections."""
         self._end_urgent()
         try:
             async with asyncio.timeout(self._limits.close_s):
@@ -216,7 +219,7 @@ class PostgresDatabase:
                     continue
             return await self._once(work, deadline_s)
         except asyncpg.ReadOnlySQLTransactionError as exc:
-            await self._pool.expire_connections()  # new connections may reach the new primary
+            await self._pool.expire_connections()  # this was a standby; new connections may reach the primary
             raise _to_database_error(exc) from exc
         except _ERRORS as exc:
             raise _to_database_error(exc) from exc
@@ -228,15 +231,15 @@ class PostgresDatabase:
             async with asyncio.timeout_at(deadline_s):
                 return await work(connection)
         except (TimeoutError, asyncio.CancelledError):
-            connection.terminate()  # releasing it would wait for PostgreSQL, which may hang
+            connection.terminate()  # a release would wait for PostgreSQL, which may be hanging
             raise
         finally:
-            # A failed reset does not affect the result, and the pool replaces the connection.
+            # If the reset fails, the result of `work` is still valid, and the pool replaces the connection.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await self._pool.release(connection, timeout=RESET_S)
 
     async def _urgently(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        """Run urgent work on a dedicated connection, which is replaced after a failure."""
+        """Run urgent work on its dedicated connection. If the work fails, the next urgent work opens another one."""
         try:
             async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
                 try:
@@ -287,16 +290,16 @@ class PostgresDatabase:
 
 
 def _changed_rows(status: str) -> int:
-    """Return the number at the end of a command status (`UPDATE 3`); 0 if there is no number."""
+    """Return the number of rows at the end of a command status (`UPDATE 3`); 0 if there is no number."""
     last = status.rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0
 
 
 def _to_database_error(exc: Exception) -> ports.DatabaseError:
-    # If two processes create the same table at once, either of these errors is raised in one of them.
+    # One of these errors is raised in a process that creates a table at the same time as another process.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return ports.DuplicateError(exc.constraint_name or "a unique key")
-    # A value that does not fit its column raises an InterfaceError that is also a ValueError. It is not an outage.
+    # A value that does not fit its column raises an InterfaceError that is also a ValueError. That is not an outage.
     if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
         return ports.DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
     if isinstance(exc, asyncpg.LockNotAvailableError):

@@ -1,4 +1,4 @@
-"""Connect to the first of several PostgreSQL hosts that accepts writes, such as the primary of a failover pair."""
+"""Connect to the first of several PostgreSQL hosts that accepts writes: the primary of a failover pair, for example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
 
 HOST_S: Final = 3.0
-"""Timeout for each host except the last, so that a host that is switched off leaves time for the others."""
+"""Timeout in seconds for each host except the last, so that a host that is down leaves time for the next hosts."""
 
 _TRY_NEXT: Final = (
     OSError,
@@ -21,7 +21,7 @@ _TRY_NEXT: Final = (
 
 
 def split_hosts(url: str) -> list[str]:
-    """Return a URL per host. With several hosts, require one that accepts writes, unless the URL sets another rule."""
+    """Return a URL per host. If there are several, they require a host that accepts writes, unless set otherwise."""
     parts = urlsplit(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if "," not in hosts:
@@ -33,9 +33,9 @@ def split_hosts(url: str) -> list[str]:
 
 
 async def connect(url: str, *, within_s: float | None = None, **options: Any) -> Any:  # asyncpg has no types
-    """Connect to the first host that accepts, in the order of the URL; if none does, raise the error of the last host.
+    """Connect to the first host in the URL that accepts; if none accepts, raise the last host's error.
 
-    `within_s` is the caller's time limit. It is divided among the hosts, so that each of them is tried.
+    `within_s` is the caller's time limit in seconds. It is divided among the hosts, so that each host is tried.
     """
     *others, last = split_hosts(url)
     host_s = HOST_S if within_s is None else min(HOST_S, within_s / (len(others) + 1))

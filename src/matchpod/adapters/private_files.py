@@ -1,7 +1,7 @@
 """Keep the data folder private: create files and folders without access for other users, whatever the umask is.
 
-A data folder of an earlier version may be readable by other users; that is corrected. A folder that does not look like
-a data folder is never changed, because it may be a system folder or a home folder.
+A data folder of an earlier version may be readable by other users; their access is then removed. A folder that does not
+look like a data folder is never changed, because it may be a system folder or a home folder.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ OWN_NAMES: Final = (
 """Name patterns of the files and folders that the service creates in its data folder."""
 
 SETTINGS_NAME: Final = "matchpod.toml"
-"""The settings file. The operator chooses its mode. A folder with such a file counts as a data folder."""
+"""The name of the settings file. The operator chooses its mode. A folder with such a file counts as a data folder."""
 
 _OTHERS: Final = 0o077
 
 
 class SharedFolderError(Exception):
-    """Other users can access the folder, and we must not change that; the message says why, and what to do."""
+    """Other users can access the folder, and we may not change that. The message says why, and what to do."""
 
 
 def create_folder(folder: Path) -> None:
-    """Create a folder and its parents with access for this user only; existing folders are not changed."""
-    # `mkdir(parents=True)` applies the mode to the last folder only, and would create its parents for everyone.
+    """Create a folder and missing parents, accessible by this user only. Existing folders are not changed."""
+    # `mkdir(parents=True)` applies the mode to the last folder only; its parents would be accessible by everyone.
     for parent in (*reversed(folder.parents), folder):
         if not parent.is_dir():
             try:
                 parent.mkdir(FOLDER_MODE)
             except FileExistsError:
-                if not parent.is_dir():  # otherwise another process has just created it
+                if not parent.is_dir():  # if it is a folder, another process has just created it
                     raise
 
 
 def make_data_folder(folder: Path) -> list[Path]:
-    """Create the data folder, or remove other users' access to an existing one; return the changed paths.
+    """Create the data folder, or remove other users' access to an existing data folder; return the changed paths.
 
-    Raise SharedFolderError if the folder belongs to another user or has files that are not Matchpod's, OSError if it
+    Raise SharedFolderError if the folder belongs to another user or contains no file of Matchpod, and OSError if it
     cannot be created.
     """
     create_folder(folder)
@@ -62,12 +62,12 @@ def make_data_folder(folder: Path) -> list[Path]:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, creating it with access for this user only if it does not exist; return its descriptor."""
+    """Open a file and return its descriptor. If the file does not exist, create it with access for this user only."""
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
 
 
 def is_open_to_others(path: Path) -> bool:
-    """True if all users can read or change a file, which needs access to all its parent folders.
+    """True if all users can read or change the file. That also needs access to all of its parent folders.
 
     Access for a group is fine, because services read files that belong to root. False if the file does not exist.
     """
@@ -80,7 +80,7 @@ def is_open_to_others(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder to disk, which makes the names of new files durable."""
+    """Flush a folder to disk, so that the names of new files survive a crash."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -118,8 +118,8 @@ def _own_paths(folder: Path) -> Iterator[Path]:
 
 
 def _make_private(path: Path) -> bool:
-    """Remove other users' access to a file or folder; False if they had none, or if we may not change it."""
-    with suppress(FileNotFoundError, PermissionError):  # a running service creates and deletes files meanwhile
+    """Remove other users' access to a file or folder; False if they had no access, or if we may not change it."""
+    with suppress(FileNotFoundError, PermissionError):  # a running service may delete the file at this moment
         mode = path.lstat().st_mode
         if mode & _OTHERS and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             path.chmod(FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE)

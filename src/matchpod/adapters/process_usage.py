@@ -1,4 +1,4 @@
-"""Read the resource usage of this process from /proc."""
+"""Read from /proc which resources this process uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 _PROC: Final = Path("/proc")
 _SELF: Final = _PROC / "self"
 _START_TIME: Final = 19
-"""Index of the start time in the fields of `stat` after the program name."""
+"""Index of the start time in the fields of /proc/self/stat that follow the program name."""
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU time, memory and files of this process; None for numbers that the system does not provide."""
+    """CPU time, memory and open files of this process. A number is None if the system does not report it."""
 
     cpu_s: float
     resident_bytes: int | None
@@ -27,7 +27,7 @@ class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_usage() -> ProcessUsage:
-    """Return the current usage of this process with all its threads, but without its child processes."""
+    """Return what this process uses now. All of its threads are included, but not its child processes."""
     virtual, resident = _memory()
     return ProcessUsage(
         cpu_s=time.process_time(),
@@ -39,7 +39,7 @@ def read_usage() -> ProcessUsage:
 
 
 def start_time_s() -> float:
-    """Return when this process started, in seconds since the epoch; the current time if that is unknown."""
+    """Return when this process was started, in seconds since the epoch. If that is unknown, return the current time."""
     try:
         fields = (_SELF / "stat").read_text().rpartition(")")[2].split()
         boot_s = next(
@@ -61,6 +61,6 @@ def _memory() -> tuple[int | None, int | None]:
 
 def _open_files() -> int | None:
     try:
-        return len(os.listdir(_SELF / "fd")) - 1  # listing the folder opens a file too
+        return len(os.listdir(_SELF / "fd")) - 1  # without the descriptor that listing the folder needs
     except OSError:
         return None

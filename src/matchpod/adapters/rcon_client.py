@@ -1,8 +1,8 @@
-"""Connect to server consoles over RCON: the TCP connection for the protocol in `cs2_protocol.rcon`.
+"""Connect to server consoles over RCON, and run commands; `cs2_protocol.rcon` implements the protocol.
 
-Calls run one at a time, in order. The commands of a call are sent at once, because a server reads its consoles once per
+Calls run one at a time, in order. All commands of a call are sent at once, because a server reads its consoles once per
 frame and answers all commands that have arrived. A lost or slow connection is closed, and all waiting calls raise
-ConsoleLostError; reconnecting is up to the caller. If a server sends invalid bytes or exceeds a limit, calls raise
+ConsoleLostError; it is up to the caller to reconnect. If a server sends invalid bytes or exceeds a limit, calls raise
 ConsoleFaultError. Error messages never contain a password or command.
 """
 
@@ -26,29 +26,31 @@ from cs2_protocol.rcon_frames import RconProtocolError
 from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleFaultError, ConsoleLostError
 
 OPEN_S = 5.0
-"""Timeout for connecting and authenticating. A server that is loading a map takes longer, and is retried."""
+"""Timeout in seconds for connecting and authenticating. A server that is loading a map takes longer; its callers try
+again."""
 
 CLOSE_S = 1.0
-"""How long `close` waits for the reader task, and then for the socket."""
+"""Timeout in seconds for each step of `close`: the end of the reader task, and the end of the socket."""
 
 MAX_WAITING = 64
-"""Maximum number of queued calls. A match needs two or three; if many more are waiting, the server is stuck."""
+"""Maximum number of queued calls. A match needs two or three; with many more, the server must be stuck."""
 
 MAX_SENT = 32
-"""Maximum number of commands that are sent at once. The next commands are sent after their answers."""
+"""Maximum number of commands that are sent at once. Further commands are sent after the answers to these."""
 
 READ_BYTES = 4096
-"""Maximum number of bytes read per iteration of the event loop: most answers, or 300 empty packets (a millisecond)."""
+"""Maximum number of bytes read per iteration of the event loop: most answers, or 300 empty packets (a millisecond of
+work)."""
 
 
 async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:
-    """Return True if a port accepts connections, False if it refuses them, None if there is no answer."""
+    """Return True if a port accepts connections, False if it refuses them, None if there is no answer in time."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
     except ConnectionRefusedError:
         return False
-    except (OSError, UnicodeError):  # a TimeoutError is an OSError
+    except (OSError, UnicodeError):  # OSError includes TimeoutError
         return None
     writer.transport.abort()
     return True
@@ -89,7 +91,7 @@ class RconConsoles:
 
 
 class RconConsole:
-    """A connection. Commands may be run after `log_in` has returned."""
+    """A connection to a console. `log_in` must return before commands are run."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: ClientConnection, *, name: str
@@ -107,7 +109,7 @@ class RconConsole:
         self._reading = asyncio.create_task(self._read())
 
     async def log_in(self, auth_packet: bytes) -> None:
-        """Send the password and wait until it is accepted or rejected; the caller sets the time limit."""
+        """Send the password and wait until it is accepted or rejected; the caller sets the timeout."""
         await self._send(auth_packet)
         await asyncio.wait([self._accepted, self._reading], return_when=asyncio.FIRST_COMPLETED)
         if self._is_rejected:
@@ -116,17 +118,17 @@ class RconConsole:
             raise self._lost()
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run a command and return its whole answer, as `run_all` does."""
+        """Run a command and return its complete answer; errors as in `run_all`."""
         (answer,) = await self.run_all((command,), timeout_s=timeout_s)
         return answer
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        """Send commands at once and return their whole answers; the timeout excludes the wait for earlier calls.
+        """Send commands and return their complete answers. The timeout excludes the wait for earlier calls.
 
-        The commands are sent in batches of MAX_SENT, each with the whole timeout. If an answer does not arrive, the
-        connection is closed and ConsoleLostError raised. ConsoleFaultError if an answer, or the sum of all answers, is
-        too long (`cs2_protocol.console_limits`); ValueError if a command cannot be sent. If a call is cancelled, the
-        connection stays open, and its answers are discarded when they arrive.
+        The commands are sent in batches of MAX_SENT, each with the whole timeout. If an answer does not arrive in time,
+        the connection is closed and ConsoleLostError raised. Raise ConsoleFaultError if an answer, or the sum of all
+        answers, is too long (`cs2_protocol.console_limits`), and ValueError if a command cannot be sent. If a call is
+        cancelled, the connection stays open, and the answers to its commands are discarded when they arrive.
         """
         if self._waiting >= MAX_WAITING:
             self._end(f"more than {MAX_WAITING} commands are waiting")
@@ -169,7 +171,7 @@ class RconConsole:
         finally:
             for answer in self._answers.values():
                 if not answer.cancel() and not answer.cancelled():
-                    answer.exception()  # marks the exception as retrieved, if the call failed before it awaited it
+                    answer.exception()  # retrieved here, in case the call failed before awaiting it
             self._answers = {}
 
     async def _send(self, packets: bytes) -> None:
@@ -190,7 +192,7 @@ class RconConsole:
             while chunk := await self._reader.read(READ_BYTES):
                 for event in self._connection.receive(chunk, now_s()):
                     self._handle(event)
-                await asyncio.sleep(0)  # buffered bytes are read without waiting, so let other tasks run in between
+                await asyncio.sleep(0)  # reading buffered bytes does not wait, so let other tasks run
         except RconProtocolError as exc:
             self._end(str(exc), ConsoleFaultError)
         except OSError as exc:
@@ -207,12 +209,12 @@ class RconConsole:
                 self._is_rejected = True
                 self._end("the password was rejected")
             case Answer(command_id=command_id, text=text):
-                answer = self._answers.get(command_id)  # unknown ids belong to cancelled calls
+                answer = self._answers.get(command_id)  # None if the answer belongs to a cancelled call
                 if answer is not None and not answer.done():
                     answer.set_result(text)
 
     def _end(self, fault: str, kind: type[ConsoleError] = ConsoleLostError) -> None:
-        """Abort the connection, which also ends the reader. Only the first fault is kept and reported."""
+        """Abort the connection, which also ends the reader task. Only the first fault is kept and reported."""
         if self._error is not None:
             return
         self._error = kind(f"{self._name}: {fault}")
@@ -222,6 +224,6 @@ class RconConsole:
                 answer.set_exception(self._lost())
 
     def _lost(self) -> ConsoleError:
-        """Return a new error for each call that fails."""
+        """Return a new exception with the fault of the connection, because each failing call needs its own."""
         error = self._error or ConsoleLostError(self._name)
         return type(error)(*error.args)

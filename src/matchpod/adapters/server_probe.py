@@ -1,4 +1,4 @@
-"""Check whether a host has a public address, accepts connections, and runs a game that answers over UDP."""
+"""Check whether a host has a public address, whether a port accepts connections, and whether a game answers via UDP."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.requests.addresses import is_public
 
 ANSWER_S = 1.0
-"""How long to wait for the answer of a game. Games answer within a tick."""
+"""Timeout in seconds for the answer of a game. Games answer within a tick."""
 
 TRIES = 2
-"""Number of queries to send, because UDP packets may be lost."""
+"""Number of queries to send to a game, because UDP packets may be lost."""
 
 LOOKUP_S = 5.0
 
 
 class SocketProbe:
-    """Implements the probe with sockets."""
+    """Implements the server probe with sockets."""
 
     async def accepts(self, host: str, port: int) -> bool | None:
         return await probe_port(host, port, timeout_s=2 * ANSWER_S)

@@ -1,7 +1,7 @@
-"""Translate our portable SQL to PostgreSQL.
+"""Translate portable SQL statements to PostgreSQL.
 
-Our statements have `:name` parameters and the type BLOB. PostgreSQL numbers its parameters, calls the type BYTEA, and
-has no tables WITHOUT ROWID. Everything else, and quoted text and comments, stays unchanged.
+The service's statements have `:name` parameters and the type BLOB. PostgreSQL numbers its parameters, calls the type
+BYTEA, and has no tables WITHOUT ROWID. Everything else is kept as it is, including quoted text and comments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _QUERY = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW)\b", re.IGNORECASE)
 
 
 class NumberedSql(msgspec.Struct, frozen=True):
-    """A statement for PostgreSQL; `names[0]` is the parameter `$1`."""
+    """A statement for PostgreSQL. `names[0]` is the name of the parameter `$1`, and so on."""
 
     text: str
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class NumberedSql(msgspec.Struct, frozen=True):
 
 
 def number_parameters(sql: str) -> NumberedSql:
-    """Translate a statement. A name that occurs several times gets a single number."""
+    """Translate a statement. A name that occurs several times gets one number."""
     names: list[str] = []
     returns_rows = _QUERY.match(sql) is not None
 

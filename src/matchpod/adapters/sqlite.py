@@ -1,8 +1,9 @@
 """Implement the Database port with an SQLite file that only this process uses.
 
-A single thread writes. Queued transactions are committed together (one COMMIT, one wait for the disk), each in a
-savepoint, so a failed transaction does not affect the others. A write returns only after its COMMIT. Readers have
-connections and threads of their own, except `read_one`. In WAL mode, readers and the writer do not block each other.
+A single thread writes. Queued transactions are committed together (one COMMIT, one wait for the disk), each in its own
+savepoint, so a failed transaction does not affect the others. A write returns only after its COMMIT. Queries run in
+reader threads with their own connections, except `read_one`. In WAL mode, readers and the writer do not block each
+other.
 """
 
 from __future__ import annotations
@@ -24,23 +25,26 @@ from matchpod import ports
 from matchpod.adapters.private_files import open_private
 
 READERS: Final = 3
-"""Number of reader threads. Queries are short and SQLite mostly reads from memory, so more threads would only wait for
-each other. It is one more than the concurrent requests of an organization (`fair_turns.py`), which may be slow."""
+"""Number of reader threads. Queries are short, and SQLite mostly reads from memory, so more threads would only wait for
+each other. An organization runs at most one request fewer at a time (`fair_turns.py`), so its slow requests leave a
+thread free."""
 WAITING_WRITES: Final = 10_000
-"""Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes fail."""
+"""Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes are rejected."""
 GROUP_SIZE: Final = 256
-"""Maximum number of transactions per COMMIT. It limits how long the first transaction waits for the last."""
+"""Maximum number of transactions per COMMIT. The first transaction of a group waits until all of them have run."""
 PAGE_BYTES: Final = 1024
-"""Page size of a new file. It is small, because each post changes (and so writes) a page of its match's index."""
+"""Page size in bytes of a new file. It is small, because each post changes (and so writes) a page of its match's index.
+"""
 CHECKPOINT_BYTES: Final = 64_000_000
-"""Size of the write-ahead log at which its pages are moved to the file. Most pages change with every post of a match,
-so rarer checkpoints write fewer bytes."""
+"""Size in bytes of the write-ahead log at which its pages are moved to the file. Most pages change with every post of a
+match, so rarer checkpoints write fewer bytes."""
 CHECKPOINT_S: Final = 60.0
-"""Maximum time between checkpoints during writes. It keeps the write-ahead log of a small installation at 8 MB."""
+"""Maximum time in seconds between checkpoints while there are writes. It keeps the write-ahead log of a small
+installation at 8 MB."""
 READ_S: Final = 15.0
-"""Timeout for a query."""
+"""Timeout in seconds for a query."""
 BUSY_S: Final = 5.0
-"""How long to wait for a lock that another program (a backup, a shell) holds."""
+"""Timeout in seconds for a lock that another program (a backup, a shell) holds."""
 
 _ERRORS: Final = (sqlite3.Error, OverflowError, ValueError)
 _UNAVAILABLE_CODES: Final = frozenset(
@@ -62,7 +66,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Job:
-    """A queued transaction, and its result, which is reported after the COMMIT."""
+    """A queued transaction and its result. The result is reported after the COMMIT."""
 
     __slots__ = ("error", "future", "loop", "rows", "statements")
 
@@ -74,9 +78,9 @@ class _Job:
         self.error: ports.DatabaseError | None = None
 
     def resolve(self) -> None:
-        """Set the result of the future. It is called after the COMMIT, in the caller's event loop."""
+        """Set the result of the future. Called after the COMMIT, in the event loop of the caller."""
         if self.future.done():
-            return  # the caller was cancelled, but the transaction was committed
+            return  # the caller was cancelled, although the transaction was committed
         if self.error is None:
             self.future.set_result(self.rows)
         else:
@@ -93,14 +97,14 @@ class SqliteDatabase:
         self._writer = _connect(path, busy_s)
         ((page_bytes,),) = self._writer.execute("PRAGMA page_size").fetchall()
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_BYTES // page_bytes}")
-        # Otherwise, pages that a savepoint may have to restore are written to a temporary file.
+        # Keep the pages that a savepoint may have to restore in memory, not in a temporary file.
         self._writer.execute("PRAGMA temp_store = MEMORY")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._accepting = threading.Lock()
         self._is_closed = False
         self._reader_of_thread = threading.local()
         self._loop_reader = _connect(path, busy_s)
-        # The event loop must not wait, so a file that another program locks exclusively counts as unavailable.
+        # A query in the event loop must not wait for a file that another program has locked exclusively, but fail.
         for setting in ("query_only = ON", "busy_timeout = 0"):
             self._loop_reader.execute(f"PRAGMA {setting}")
         self._reader_connections: list[sqlite3.Connection] = []
@@ -110,7 +114,7 @@ class SqliteDatabase:
 
     @classmethod
     async def open(cls, path: Path, *, busy_s: float = BUSY_S, checkpoint_s: float = CHECKPOINT_S) -> SqliteDatabase:
-        """Open or create the file; DatabaseUnavailableError if that fails."""
+        """Open the file, creating it if it does not exist; raise DatabaseUnavailableError if that fails."""
         return await asyncio.to_thread(cls, path, busy_s=busy_s, checkpoint_s=checkpoint_s)
 
     @property
@@ -132,9 +136,10 @@ class SqliteDatabase:
             raise ports.DatabaseUnavailableError("the SQLite query timed out") from exc
 
     async def read_one(self, sql: str, params: Mapping[str, ports.Value]) -> ports.Row | None:
-        """Return the first row of a query that uses an index, or None.
+        """Return the first row of a query that uses an index, or None if there is none.
 
-        It runs in the event loop, because a cached query takes 15 µs, and passing it to a thread and back 90 µs.
+        The query runs in the event loop: when cached, it takes 15 µs, and passing it to a thread and back would take 90
+        µs.
         """
         if self._is_closed:
             raise ports.DatabaseUnavailableError("the database is closed")
@@ -146,9 +151,9 @@ class SqliteDatabase:
         return rows[0] if rows else None
 
     def version(self) -> int | None:
-        """Return a number that changes with each commit, also of other programs; None if the file cannot be read.
+        """Return a number that changes with each commit, by any program; None if the file cannot be read.
 
-        This takes a third of the time of a query.
+        Reading this number takes a third of the time of a query.
         """
         try:
             version: int = self._loop_reader.execute("PRAGMA data_version").fetchone()[0]
@@ -157,7 +162,7 @@ class SqliteDatabase:
         return version
 
     async def write(self, statements: Sequence[ports.Statement]) -> list[list[ports.Row]]:
-        """Run the statements as one transaction, which is on disk when this returns."""
+        """Run the statements as one transaction. When this returns, the transaction is on disk."""
         job = _Job(statements)
         with self._accepting:
             if self._is_closed:
@@ -165,7 +170,7 @@ class SqliteDatabase:
             if self._jobs.qsize() >= WAITING_WRITES:
                 raise ports.DatabaseUnavailableError("too many writes are waiting for the disk")
             self._jobs.put(job)
-        # There is no timeout: the writer resolves every job, and after a timeout a job could still be committed.
+        # There is no timeout: the writer resolves every job, and a job could still be committed after a timeout.
         return await job.future
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
@@ -173,7 +178,7 @@ class SqliteDatabase:
         await asyncio.Event().wait()
 
     async def close(self) -> None:
-        """Commit all accepted writes, then close the file; closing twice has no effect."""
+        """Commit all accepted writes, then close the file. Calling it twice is fine."""
         with self._accepting:
             if self._is_closed:
                 return
@@ -217,13 +222,13 @@ class SqliteDatabase:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Move the pages of the write-ahead log to the file, as far as no reader needs them."""
+        """Move pages of the write-ahead log to the file, except pages that a reader still needs."""
         with contextlib.suppress(sqlite3.Error):  # retried later; nothing is lost
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._next_checkpoint_s = monotonic() + self._checkpoint_s
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Wait for a job; return the queued jobs, at most GROUP_SIZE, and whether the database stays open."""
+        """Wait for a job. Return it and other queued jobs, at most GROUP_SIZE, and whether the database stays open."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:
@@ -238,7 +243,7 @@ class SqliteDatabase:
         return jobs, False
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
-        """Commit jobs together; if that fails, commit each alone, because small jobs may still fit on a full disk."""
+        """Commit jobs together. If that fails, commit each job alone, because small jobs may fit on a full disk."""
         if not jobs:
             return
         try:
@@ -248,7 +253,7 @@ class SqliteDatabase:
             _fail(jobs, exc)
             return
         try:
-            if len(jobs) == 1:  # a single job needs no savepoint: if it fails, there is nothing to commit
+            if len(jobs) == 1:  # no savepoint needed: if the job fails, there is nothing to commit
                 with _translate_errors():
                     self._run_statements(jobs[0])
             else:
@@ -266,7 +271,7 @@ class SqliteDatabase:
                 self._commit([job])
 
     def _run(self, job: _Job) -> None:
-        """Run a transaction in a savepoint; raise only DatabaseUnavailableError, which fails the whole group."""
+        """Run a job in a savepoint and store its error. Raise only DatabaseUnavailableError: the whole group fails."""
         self._writer.execute("SAVEPOINT job")
         try:
             with _translate_errors():
@@ -289,14 +294,14 @@ class SqliteDatabase:
         return rows
 
     def _roll_back(self) -> None:
-        # After some errors, such as a full disk, SQLite has already rolled back.
+        # After some errors, such as a full disk, SQLite has rolled back the transaction itself.
         with contextlib.suppress(sqlite3.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
 
 def _resolve(jobs: Sequence[_Job]) -> None:
-    """Resolve all jobs of a loop in one call, because waking a loop is most of the cost of a small write."""
+    """Resolve all jobs of an event loop in one call, because waking a loop is most of the cost of a small write."""
     for loop in {job.loop for job in jobs}:
         own = [job for job in jobs if job.loop is loop]
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -314,20 +319,20 @@ def _fail(jobs: Sequence[_Job], error: ports.DatabaseError) -> None:
 
 
 def _create(path: Path) -> None:
-    """Create a file that only its owner can read; SQLite's journals get the same mode."""
-    # An existing file must not be opened, because closing it would release the locks that this process has on it.
+    """Create the file so that only its owner can read it; SQLite's journals get the same mode."""
+    # O_EXCL: an existing file must not be opened, because closing it would release this process's locks on it.
     with contextlib.suppress(OSError):  # SQLite reports the error
         os.close(open_private(path, os.O_EXCL))
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     with _translate_errors():
-        # No implicit transactions (isolation_level None). A connection is used by one thread and closed by another.
+        # No implicit transactions (isolation_level None). Each connection is used by one thread, but closed by another.
         connection = sqlite3.connect(
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            # In a file with data, both settings have no effect, but would make each connection write to the file.
+            # Only for a new file: later, these settings have no effect, but each connection would write to the file.
             if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
@@ -349,9 +354,9 @@ def _is_empty(path: Path) -> bool:
 
 
 def _has_temporary_folder() -> bool:
-    """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may have none.
+    """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may lack it.
 
-    The folders are those that SQLite tries. If it cannot write to any of them, it fails with "disk I/O error".
+    These are the folders that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
     """
     named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
     places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]
@@ -368,8 +373,8 @@ def _translate_errors() -> Iterator[None]:
 
 def _translated(exc: Exception) -> ports.DatabaseError:
     if not isinstance(exc, sqlite3.Error):
-        return ports.DatabaseError(f"a value does not fit: {exc}")
-    # Errors raised by the module itself, such as a missing parameter, have no code.
+        return ports.DatabaseError(f"a value cannot be stored: {exc}")
+    # Errors that Python's sqlite3 module raises itself, such as a missing parameter, have no error code.
     code: int = getattr(exc, "sqlite_errorcode", 0)
     if code in _DUPLICATE_CODES:
         return ports.DuplicateError(str(exc))

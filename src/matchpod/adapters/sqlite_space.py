@@ -1,7 +1,7 @@
-"""Release the free pages of an SQLite file to the file system: a few at a time while a service uses it, or all at once.
+"""Return the free pages of an SQLite file to the file system: in steps while a service uses the file, or all at once.
 
 Deleted rows leave free pages, which SQLite uses again before the file grows. A file that was created with incremental
-vacuum (see `sqlite.py`) can also be shrunk in small steps. An older file needs a full VACUUM once.
+vacuum (see `sqlite.py`) can also be shrunk in small steps. An older file needs a full VACUUM first.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from matchpod.adapters.sqlite import PAGE_BYTES
 from matchpod.ports import DatabaseUnavailableError
 
 STEP_PAGES: Final = 64
-"""Number of free pages released to the file system per transaction, which blocks writers for a few milliseconds."""
+"""Number of free pages returned to the file system per transaction. Each transaction blocks writers for some
+milliseconds."""
 PAUSE_S: Final = 0.05
 KEPT_SHARE: Final = 0.1
-"""Share of the file that stays free for new rows. With a retention of a month, a day's rows need about a thirtieth."""
+"""Share of the file that stays free for new rows. With a retention of a month, the rows of a day need about a
+thirtieth."""
 BUSY_S: Final = 5.0
-"""How long to wait for a lock that another connection holds."""
+"""Timeout in seconds for a lock that another connection holds."""
 SPARE_BYTES: Final = 16 * 1024 * 1024
-"""Minimum disk space that must stay free during a VACUUM."""
+"""Disk space in bytes that must remain free in addition to what a VACUUM needs."""
 
 _INCREMENTAL: Final = 2
 _MB: Final = 1_000_000
@@ -42,17 +44,17 @@ class VacuumError(Exception):
 
 
 class Pages(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of pages of a file, and of its free pages; `size` is the size of a page in bytes."""
+    """The number of pages in a file, and how many of them are free; `size` is the size of a page in bytes."""
 
     size: int
     count: int
     free: int
     is_incremental: bool
-    """True if the file can be made smaller in steps."""
+    """True if the file can be shrunk in steps."""
 
     @property
     def surplus(self) -> int:
-        """Number of free pages beyond KEPT_SHARE."""
+        """Number of free pages in excess of KEPT_SHARE."""
         return max(0, self.free - int(self.count * KEPT_SHARE))
 
 
@@ -60,7 +62,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
-    """Shrink the file in steps while it is in use, until KEPT_SHARE of it is free; return by how many bytes."""
+    """Shrink the file in steps while it is in use, until only KEPT_SHARE of it is free; return the bytes saved."""
     try:
         first = pages = await asyncio.to_thread(read_pages, path)
         if pages.surplus and not pages.is_incremental:
@@ -73,7 +75,7 @@ async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
             await asyncio.sleep(pause_s)
             before, pages = pages, await asyncio.to_thread(read_pages, path)
             if pages.count >= before.count:
-                break  # the file is filled faster than it is shrunk
+                break  # new rows fill the file faster than it shrinks
         if pages.count < first.count:
             await asyncio.to_thread(_checkpoint, path)
     except sqlite3.Error as exc:
@@ -82,19 +84,19 @@ async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
 
 
 def read_pages(path: Path) -> Pages:
-    """Return the numbers of pages of a file."""
+    """Read the page size and the numbers of pages of a file."""
     with closing(_connect(path)) as connection:
         return _pages(connection)
 
 
 def _step(path: Path, pages: int) -> None:
     with closing(_connect(path)) as connection:
-        # `execute` would stop after the first page.
+        # `execute` would release only one page, because it stops after the first row.
         connection.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _checkpoint(path: Path) -> None:
-    """Move the write-ahead log to the file without blocking other connections. Only this shrinks the file."""
+    """Move the write-ahead log to the file without blocking other connections. Only then does the file shrink."""
     with closing(_connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -103,18 +105,18 @@ def _checkpoint(path: Path) -> None:
 
 
 def check_unused(path: Path) -> None:
-    """Raise VacuumError if another process has opened the file."""
+    """Raise VacuumError if another process has the file open."""
     with closing(_connect(path, busy_s=0)) as connection:
         _lock(connection, path)
 
 
 def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int, int]:
-    """Rewrite the file without free pages; return its size before and after. Later, `give_back` can shrink it in steps.
+    """Rewrite the file without free pages, so that `give_back` can shrink it later. Return its size before and after.
 
-    Its pages get the page size of new files. Raise VacuumError if another process has opened the file, or if the disk
-    has too little space for two copies, one of which SQLite writes next to the file, and one to its journal.
+    The new file has the page size of new installations. Raise VacuumError if another process has the file open, or if
+    the disk lacks space: SQLite writes one copy of the file next to it, and one to its journal.
     """
-    os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # not in memory or on another disk
+    os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # the copy must not be in memory or on another disk
     before = path.stat().st_size
     try:
         with closing(_connect(path, busy_s=0)) as connection:
@@ -126,7 +128,7 @@ def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int
                 raise VacuumError(
                     f"Making {path} smaller needs {needed_mb} MB of free disk space; only {found // _MB} MB are free."
                 )
-            # The page size cannot be changed in WAL mode.
+            # SQLite does not change the page size in WAL mode.
             connection.execute("PRAGMA journal_mode = DELETE").fetchall()
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
@@ -138,7 +140,7 @@ def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int
 
 
 def _lock(connection: sqlite3.Connection, path: Path) -> None:
-    """Lock the file until the connection is closed."""
+    """Lock the file until the connection is closed; raise VacuumError if another process uses it."""
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         connection.execute("BEGIN EXCLUSIVE")

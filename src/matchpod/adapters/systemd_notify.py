@@ -1,6 +1,6 @@
 """Report to systemd that the service is ready, alive or stopping, as described in sd_notify(3).
 
-This works in a unit with `Type=notify`, which sets NOTIFY_SOCKET. `WatchdogSec=` also sets WATCHDOG_USEC and
+The unit needs `Type=notify`: systemd then sets NOTIFY_SOCKET. With `WatchdogSec=`, it also sets WATCHDOG_USEC and
 WATCHDOG_PID.
 """
 
@@ -14,21 +14,21 @@ from collections.abc import MutableMapping
 from typing import Final
 
 BEATS: Final = 3
-"""Number of reports per watchdog timeout, so that a single late report does no harm."""
+"""Number of reports per watchdog timeout, so that one late report does not cause a restart."""
 
 _VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 _log = logging.getLogger(__name__)
 
 
 class SystemdNotifier:
-    """Sends reports to systemd, or does nothing if its variables are not set.
+    """Sends reports to systemd, or does nothing if systemd has not set its variables.
 
-    The variables are removed from the environment, because child processes must not report.
+    The variables are removed from the environment, because child processes must not send reports.
     """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         path, timeout_us, pid = (environment.pop(name, "") for name in _VARIABLES)
-        # A name that begins with @ is in the abstract namespace, not in the file system.
+        # A path that begins with @ is a socket name in the abstract namespace, not in the file system.
         self._address = f"\0{path[1:]}" if path.startswith("@") else path
         is_for_us = pid in ("", str(os.getpid())) and timeout_us.isdigit()
         self.watchdog_s: Final = int(timeout_us) / 1_000_000 if path and is_for_us else 0.0
@@ -36,15 +36,15 @@ class SystemdNotifier:
         self._has_failed = False
 
     def ready(self, status: str) -> None:
-        """Report that the service has started."""
+        """Report that the service is ready."""
         self._send(f"READY=1\nSTATUS={status}")
 
     def stopping(self) -> None:
-        """Report that the service has begun to stop."""
+        """Report that the service is stopping."""
         self._send("STOPPING=1\nSTATUS=stopping")
 
     async def run_watchdog(self) -> None:
-        """Report, until cancelled, that the event loop makes progress; without that, systemd restarts the process."""
+        """Until cancelled, report that the event loop makes progress; without reports, systemd restarts the process."""
         while True:
             self._send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / BEATS)

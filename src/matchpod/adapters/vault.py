@@ -1,8 +1,8 @@
 """Encrypt secrets at rest with AES-256-GCM and a key that is read from a file or given as text.
 
 A sealed secret is a version byte, the nonce, and the ciphertext with its tag. The key file is created on first use and
-never changed; without it, no sealed secret can be opened. During a key rotation there are several keys: the first
-seals, all of them open.
+never changed; without it, no sealed secret can be opened. During a key rotation there are several keys: the first key
+seals secrets, and all keys open them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from matchpod.adapters.private_files import sync_folder
 
 KEY_BYTES = 32
-"""The key size of AES-256."""
+"""Key size of AES-256 in bytes."""
 
 _VERSION = b"\x01"
 _NONCE_BYTES = 12
-"""The nonce size that GCM is designed for. Random nonces are safe for 2**32 secrets per key."""
+"""Nonce size in bytes for which GCM is designed. Random nonces are safe for 2**32 secrets per key."""
 
 _KEY_MODE = 0o600
 
 
 class VaultKeyError(Exception):
-    """The key cannot be read or created, or is invalid; the message says which."""
+    """A key is invalid, or cannot be read or created. The message says which."""
 
 
 class KeyFileVault:
-    """Seals secrets with a key, and opens secrets that were sealed with this key or one of `others`."""
+    """Seals secrets with a key, and opens secrets that were sealed with this key or with a key in `others`."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
         for given in (key, *others):
@@ -45,7 +45,7 @@ class KeyFileVault:
 
     @classmethod
     def from_file(cls, path: Path) -> KeyFileVault:
-        """Use the key in this file, creating the file if it is missing; VaultKeyError if it does not contain a key."""
+        """Use the key in this file; if the file is missing, create it. Raise VaultKeyError if the key is invalid."""
         try:
             key = _read_key(path)
             if key is None:
@@ -54,12 +54,12 @@ class KeyFileVault:
         except OSError as exc:
             raise VaultKeyError(f"the key file {path} cannot be used: {exc.strerror or exc}") from exc
         if key is None or len(key) != KEY_BYTES:
-            raise VaultKeyError(f"the key file {path} must hold exactly {KEY_BYTES} bytes")
+            raise VaultKeyError(f"the key file {path} must contain exactly {KEY_BYTES} bytes")
         return cls(key)
 
     @classmethod
     def from_text(cls, text: str) -> KeyFileVault:
-        """Use keys in base64 (standard or URL-safe), separated by commas; VaultKeyError if a key is invalid."""
+        """Use the comma-separated keys in base64 (standard or URL-safe); raise VaultKeyError if one is invalid."""
         return cls(*(_decode_key(part) for part in text.split(",")))
 
     def seal(self, secret: str) -> bytes:
@@ -84,12 +84,12 @@ class KeyFileVault:
 
 def _open(cipher: AESGCM, sealed: bytes) -> str:
     if sealed[:1] != _VERSION:
-        raise ValueError("not a sealed secret of a known version")
+        raise ValueError("the data is not a sealed secret, or it was sealed by an unknown version")
     body = sealed[1:]
     try:
         return cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], _VERSION).decode()
-    except (InvalidTag, ValueError) as exc:  # ValueError: too short to have a nonce
-        raise ValueError("the secret was sealed with another key, or changed since") from exc
+    except (InvalidTag, ValueError) as exc:  # ValueError if it is too short to have a nonce
+        raise ValueError("the secret was sealed with another key, or was changed afterwards") from exc
 
 
 def _decode_key(text: str) -> bytes:
@@ -102,13 +102,13 @@ def _decode_key(text: str) -> bytes:
 def _read_key(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
-            return file.read(KEY_BYTES + 1)  # an additional byte detects a file that is too long
+            return file.read(KEY_BYTES + 1)  # one more byte, to detect a file that is too long
     except FileNotFoundError:
         return None
 
 
 def _create_key_file(path: Path) -> None:
-    """Create the key file atomically; keep a key that another process has created meanwhile."""
+    """Create the key file atomically. If another process has just created it, keep that key."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _KEY_MODE)
     try:

@@ -1,1 +1,1 @@
-"""All SQL: one function per query, portable to SQLite and PostgreSQL."""
+"""All SQL of the service. Each query is one function, and works on both SQLite and PostgreSQL."""

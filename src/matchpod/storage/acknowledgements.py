@@ -1,9 +1,9 @@
-"""Store who acknowledged a match that ended without a result, and find matches that are not acknowledged.
+"""Store who acknowledged a match that ended without a result, and find unacknowledged matches.
 
-A match that was canceled on request needs no acknowledgement, but an earlier version or a ruling may have acknowledged
-it.
+A match that was canceled on request needs no acknowledgement. It may still have one, from an earlier version or because
+of a ruling.
 
-Person and time are columns of the match's server, so they are kept as long as the match.
+The person and the time are columns of the match's row in `servers`, so they are kept as long as the match.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _OF_KIND = {
     True: f"org_id = :org_id AND reason IN ({_HAND}) AND acknowledged_at_ms IS NULL",
     False: f"org_id = :org_id AND reason NOT IN ({_HAND}) AND acknowledged_at_ms IS NULL",
 }
-"""SQL conditions for an organization's unacknowledged matches, by whether they were canceled on request. Each has an
-index with this condition. A match with a result has no reason, so it is in neither index."""
+"""SQL condition for an organization's unacknowledged matches that were canceled on request (True) or failed (False).
+Each condition has a partial index. Neither index has matches with a result, because their `reason` is NULL."""
 _IS_LISTED = "org_id = :org_id AND reason IS NOT NULL AND acknowledged_at_ms IS NULL"
 
 
@@ -31,17 +31,18 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
     acknowledged_at_ms: int
     acknowledged_by: str | None
-    """The id of a key, or of a session without a key; None for matches that ended before this was stored."""
+    """Id of the API key; if the session was started without a key, the session's id. None for matches that ended before
+    this was stored."""
 
 
 async def unacknowledged_ids(db: Database, org_id: str, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches failed and are not acknowledged, the latest end first."""
+    """Return the server ids of an organization's failed matches that are not acknowledged, the latest end first."""
     sql = f"SELECT id FROM servers WHERE {_OF_KIND[False]} ORDER BY ended_at_ms DESC, id LIMIT :limit"
     return await _ids(db, sql, {"org_id": org_id, "limit": limit})
 
 
 async def canceled_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches were canceled on request at or after a time, the latest end first."""
+    """Return the server ids of unacknowledged matches canceled on request since a time, the latest end first."""
     sql = (
         f"SELECT id FROM servers WHERE {_OF_KIND[True]} AND ended_at_ms >= :since_ms"
         " ORDER BY ended_at_ms DESC, id LIMIT :limit"
@@ -50,7 +51,7 @@ async def canceled_ids(db: Database, org_id: str, since_ms: int, *, limit: int) 
 
 
 async def still_unacknowledged(db: Database, org_id: str, server_ids: Sequence[str]) -> list[str]:
-    """Return, in order, those ids whose matches belong to the organization and are not acknowledged."""
+    """Return, in order, those of the ids whose matches belong to the organization and are not acknowledged."""
     listed, params = rows.parameter_list("id", server_ids)
     sql = f"SELECT id FROM servers WHERE {_IS_LISTED} AND id IN {listed} ORDER BY id"
     return await _ids(db, sql, {"org_id": org_id, **params})
@@ -62,20 +63,20 @@ async def of_server(db: Database, server_id: str) -> Acknowledgement | None:
 
 
 def acknowledge(org_id: str, server_ids: Sequence[str], given: Acknowledgement) -> Statement:
-    """Acknowledge these matches, and return the ids of newly acknowledged matches; NothingChangedError if none."""
+    """Acknowledge these matches, and return the newly acknowledged ids; NothingChangedError if there are none."""
     listed, params = rows.parameter_list("id", server_ids)
     return _acknowledge(f"{_IS_LISTED} AND id IN {listed}", {"org_id": org_id, **params}, given)
 
 
 def acknowledge_older(org_id: str, before_ms: int, given: Acknowledgement) -> Statement:
-    """Acknowledge all matches that failed before a time; NothingChangedError if there are none."""
-    # `+ 0` keeps SQLite from using the index of all ended matches.
+    """Acknowledge all matches that failed and ended before a time; NothingChangedError if there are none."""
+    # `+ 0` prevents SQLite from choosing the index of all ended matches.
     condition = f"{_OF_KIND[False]} AND ended_at_ms + 0 < :before_ms"
     return _acknowledge(condition, {"org_id": org_id, "before_ms": before_ms}, given)
 
 
 def withdraw(org_id: str, given: Acknowledgement) -> Statement:
-    """Undo the acknowledgements by this person at this time; NothingChangedError if there are none."""
+    """Undo the acknowledgements that this person made at this time; NothingChangedError if there are none."""
     sql = (
         "UPDATE servers SET acknowledged_at_ms = NULL, acknowledged_by = NULL WHERE org_id = :org_id"
         " AND acknowledged_at_ms = :acknowledged_at_ms AND acknowledged_by = :acknowledged_by AND ruling IS NULL"

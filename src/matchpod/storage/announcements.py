@@ -1,7 +1,7 @@
-"""Send and parse announcements (NOTIFY) between processes that share a PostgreSQL database: words separated by spaces.
+"""Send and parse announcements (PostgreSQL NOTIFY) between processes that share a database.
 
-An announcement saves waiting for the next poll. Announcements may be lost: while a process reconnects, or always behind
-a connection pooler that does not forward them.
+A payload consists of words separated by spaces. An announcement saves the receiver waiting for its next poll. It may be
+lost: while a process reconnects, and always if a connection pooler does not forward notifications.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Final
 from matchpod.ports import Database
 
 CHANNEL: Final = "matchpod"
-"""The channel for all schemas of a database. Server ids of another schema are unknown, and ignored."""
+"""The channel, which all schemas of a database share. A process ignores server ids that it does not know, because they
+may belong to another schema."""
 
 
 DUE: Final = "due"
-"""The word for a due match that the process which created it leaves to other processes."""
+"""Announces that a match is due, which the process that created the match leaves to other processes."""
 
 
 async def announce_due(db: Database) -> None:
@@ -30,7 +31,7 @@ async def announce_entry(db: Database, server_id: str, seq: int) -> None:
 
 
 def entries_in(announcement: str) -> Iterator[tuple[str, int]]:
-    """Yield the servers in an announcement such as `srv_1:12 srv_2:5`, each with the number of its newest log entry."""
+    """Parse an announcement (`srv_1:12 srv_2:5`); yield each server id with the number of its newest log entry."""
     for word in announcement.split():
         server_id, _, seq = word.rpartition(":")
         if server_id and seq.isdecimal():

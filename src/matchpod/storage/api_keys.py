@@ -18,11 +18,11 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     org_id: str
     name: str
     prefix: str
-    """The first characters of the key, to tell keys apart in lists."""
+    """The first characters of the key, by which users recognize it in lists."""
     key_hash: str
     role: str
     scopes: tuple[str, ...] = ()
-    """Scopes contain no spaces, because they are stored as one text."""
+    """Must not contain spaces, because the scopes are stored as one text separated by spaces."""
     created_at_ms: int
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
@@ -51,17 +51,17 @@ async def by_ids(db: Database, key_ids: Sequence[str]) -> builtins.list[ApiKey]:
 
 
 async def revoke(db: Database, key_id: str, now_ms: int, *also: Statement) -> bool:
-    """Revoke a key at once, in one transaction with other statements.
+    """Revoke a key immediately, in one transaction with the statements in `also`.
 
-    False if it does not exist or is already revoked; nothing is written then.
+    Return False, and write nothing, if the key does not exist or is already revoked.
     """
     return await _set(db, "revoked_at_ms = :at_ms WHERE id = :id AND revoked_at_ms IS NULL", key_id, now_ms, *also)
 
 
 async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> bool:
-    """Let a key expire no later than `at_ms`, for example after a rotation, in one transaction with other statements.
+    """Let a key expire at `at_ms` at the latest (after a rotation, for example), together with other statements.
 
-    False if it does not exist or is revoked; nothing is written then.
+    All statements run in one transaction. Return False, and write nothing, if the key does not exist or is revoked.
     """
     earlier = "CASE WHEN expires_at_ms <= :at_ms THEN expires_at_ms ELSE :at_ms END"
     change = f"expires_at_ms = {earlier} WHERE id = :id AND revoked_at_ms IS NULL"
@@ -69,7 +69,7 @@ async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> 
 
 
 async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:
-    """Record when a key was last used; False if it does not exist, or was used at this time or later."""
+    """Record when a key was last used; False if the key does not exist, or if a later (or equal) time is recorded."""
     is_later = "(last_used_at_ms IS NULL OR last_used_at_ms < :at_ms)"
     return await _set(db, f"last_used_at_ms = :at_ms WHERE id = :id AND {is_later}", key_id, now_ms)
 

@@ -1,4 +1,4 @@
-"""Store the audit log: who logged in, and who did what. Lists are newest first."""
+"""Store the audit log: log-ins, and changes made by people, API keys and the command line. Lists are newest first."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage import rows
 
 PRUNE_ROWS: Final = 1_000
-"""Maximum number of acts deleted per transaction, few enough that other writers hardly wait."""
+"""Maximum number of log rows deleted per transaction, few enough that other writers hardly wait."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Ids sort by time."""
     org_id: str | None
-    """The organization that the act concerns; None if it concerns the whole installation."""
+    """The organization that was acted on; None if the act concerns the whole installation."""
     at_ms: int
     actor: str
-    """The id of the session or key, or `command line`."""
+    """Id of the session or API key that acted; `command line` for commands."""
     action: str
     target: str
-    """The id of the object of the act, or empty."""
+    """Id of the object that was changed or used; empty if there is none."""
     detail: str
-    """A sentence without secrets, or empty."""
+    """A sentence with details, without secrets; may be empty."""
 
 
 def insert(row: AuditRow) -> Statement:
@@ -35,7 +35,7 @@ def insert(row: AuditRow) -> Statement:
 
 
 def set_detail(act_id: str, detail: str) -> Statement:
-    """Replace the detail of an act; NothingChangedError if it is no longer stored."""
+    """Replace the detail of a log row; NothingChangedError if the row was deleted."""
     sql = "UPDATE audit_log SET detail = :detail WHERE id = :id"
     return Statement(sql, {"id": act_id, "detail": detail}, must_change=True)
 
@@ -43,9 +43,9 @@ def set_detail(act_id: str, detail: str) -> Statement:
 async def list(
     db: Database, org_id: str | None, *, before_id: str | None = None, limit: int
 ) -> builtins.list[AuditRow]:
-    """Return the acts in an organization, newest first; if `org_id` is None, the acts that concern the installation.
+    """Return the log rows of an organization, newest first; if `org_id` is None, those of the whole installation.
 
-    If `before_id` is given, only acts before it.
+    If `before_id` is given, return only rows that are older than this row.
     """
     conditions = ["org_id IS NULL" if org_id is None else "org_id = :org_id"]
     params: dict[str, str | int | None] = {"limit": limit}
@@ -59,7 +59,7 @@ async def list(
 
 
 async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[tuple[AuditRow, str | None]]:
-    """Return the newest acts with this action in all organizations, each with the name of its organization."""
+    """Return the newest log rows with this action, of all organizations, each with the name of its organization."""
     columns = ", ".join(f"audit_log.{name}" for name in AuditRow.__struct_fields__)
     found = await db.read(
         f"SELECT {columns}, organizations.name FROM audit_log"
@@ -71,7 +71,7 @@ async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[t
 
 
 async def details_of(db: Database, org_id: str | None, action: str, actors: Collection[str]) -> dict[str, str]:
-    """Return, per actor, the detail of an act with this action."""
+    """Return, by actor, the detail of a log row with this action; actors without such a row are left out."""
     if not actors:
         return {}
     names, given = rows.parameter_list("actor", sorted(actors))
@@ -84,7 +84,7 @@ async def details_of(db: Database, org_id: str | None, action: str, actors: Coll
 
 
 async def first_detail(db: Database, org_id: str, action: str, *, target: str) -> str | None:
-    """Return the detail of an organization's first act with this action and target; None if there is none."""
+    """Return the detail of an organization's oldest log row with this action and target; None if there is none."""
     found = await db.read(
         "SELECT detail FROM audit_log WHERE org_id = :org_id AND action = :action AND target = :target"
         " ORDER BY id LIMIT 1",
@@ -94,12 +94,12 @@ async def first_detail(db: Database, org_id: str, action: str, *, target: str) -
 
 
 async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
-    """Return the latest acts of all organizations and of operators, newest first."""
+    """Return the newest log rows of all organizations and of the whole installation, newest first."""
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 
 async def prune(db: Database, before_id: str, *, limit: int = PRUNE_ROWS) -> int:
-    """Delete the acts before an id, in short transactions of at most `limit` rows; return how many."""
+    """Delete the log rows before an id, at most `limit` per transaction; return how many were deleted."""
     delete = (
         "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE id < :before_id LIMIT :limit) RETURNING id"
     )
@@ -111,6 +111,6 @@ async def prune(db: Database, before_id: str, *, limit: int = PRUNE_ROWS) -> int
 
 
 async def count_prunable(db: Database, before_id: str) -> int:
-    """Return how many acts `prune` would delete."""
+    """Return the number of log rows that `prune` would delete."""
     sql = "SELECT COUNT(*) FROM audit_log WHERE id < :before_id"
     return await rows.read_number(db, sql, {"before_id": before_id})

@@ -1,7 +1,8 @@
-"""Read the callbacks of an organization: a page of the list, or a single callback.
+"""Read an organization's callbacks: one page of the list, or a single callback.
 
-The ids of a page are read from an index that begins with the filtered columns, and then only the rows of this page. A
-list has only the newest MAX_LISTED callbacks, so counting them and skipping pages takes a few milliseconds at most.
+The ids of a page come from an index that begins with the filtered columns; then only the rows with these ids are read.
+A list is limited to the newest MAX_LISTED callbacks, so counting them and skipping pages takes a few milliseconds at
+most.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matchpod.storage.packed import insert_result, unpack
 from matchpod.storage.rows import from_row, read_all, read_number
 
 MAX_LISTED: Final = 10_000
-"""Maximum number of callbacks in a list; a narrower time range finds older callbacks."""
+"""Maximum number of callbacks in a list. Older callbacks can be found with a narrower time range."""
 
 
 class CallbackSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ async def body_of(db: Database, callback_id: str) -> bytes:
 
 
 async def newest_attempts(db: Database, callback_id: str, limit: int) -> list[AttemptRow]:
-    """Return the newest attempts, at most `limit`, oldest first."""
+    """Return the newest `limit` attempts to deliver a callback, in order of time."""
     rest = "FROM callback_attempts WHERE callback_id = :id ORDER BY number DESC LIMIT :limit"
     return (await read_all(db, AttemptRow, rest, {"id": callback_id, "limit": limit}))[::-1]
 

@@ -1,8 +1,9 @@
-"""Compress the results, callbacks, statistics and logs of ended matches. Compressed rows read the same as before.
+"""Compress the results, callbacks, statistics and logs of ended matches. The functions that read these rows return the
+same data as before.
 
 While the replicas of a shared database are upgraded, processes of an older version, which cannot read compressed rows,
-may still run or be started again. So on a shared database nothing is compressed until a day has passed without such a
-process (`may_begin`), and `compact` always leaves out the matches of the last day.
+may still run or be restarted. So in a shared database, nothing is compressed until no such process has run for a day
+(`may_begin`). In any database, `compact` skips matches that ended in the last day.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ PAGE_MATCHES: Final = 20
 """Maximum number of matches per transaction, few enough that other writers hardly wait."""
 COUNTED_MATCHES: Final = 1_000
 PAUSE_S: Final = 0.1
-"""Seconds between two transactions in a running service, so that running matches are not delayed."""
+"""Pause in seconds between two transactions in a running service, so that running matches are not delayed."""
 
 _COMPACTED_TO: Final = "compacted_to"
 _COMPACTED_FROM_MS: Final = "compacted_from_ms"
-"""Names in the table `installation`: the last match that was compacted, and the time when compaction may begin."""
+"""Names of two rows in the table `installation`: when compaction may begin, and the id of the last compacted match."""
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ _E = TypeVar("_E", _End, _Outcome)
 
 
 async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
-    """Compact the matches that are due; return how many, including matches with nothing to compact."""
+    """Compact the matches that are due; return how many were examined, whether or not anything was compressed."""
     if not await may_begin(db, now_ms):
         return 0
     count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
@@ -62,7 +63,7 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
         after_id = outcomes[-1].server_id
         callbacks, stats = await _read_rows(db, [outcome.server_id for outcome in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
-        if db.is_shared:  # otherwise the log was compressed when the server was released
+        if db.is_shared:  # without sharing, the log was compressed when the server was released
             for outcome in outcomes:
                 await raw_log.compress(db, outcome.server_id)
         await db.write([*changes, _set(_COMPACTED_TO, after_id)])
@@ -72,7 +73,7 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
 
 
 async def count_due(db: Database, now_ms: int) -> int:
-    """Return how many matches `compact` would compact."""
+    """Return the number of matches that `compact` would examine."""
     from_ms = await _value(db, _COMPACTED_FROM_MS)
     if db.is_shared and (from_ms is None or now_ms < int(from_ms)):
         return 0
@@ -83,9 +84,9 @@ async def count_due(db: Database, now_ms: int) -> int:
 
 
 async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, *, limit: int) -> list[_E]:
-    """Return the next matches, before the first match that ended in the last day. Later matches are not due yet.
+    """Return the next matches in order of id, up to but excluding the first match that ended in the last day.
 
-    Ids of servers sort by time. An end in the future (because the clock was set back) does not count as recent.
+    Server ids sort by creation time. An end in the future (after the clock was set back) does not count as recent.
     """
     rest = "FROM outcomes WHERE server_id > :after_id ORDER BY server_id LIMIT :limit"
     found = await read_all(db, struct, rest, {"after_id": after_id, "limit": limit})
@@ -93,7 +94,7 @@ async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, 
 
 
 async def compact_stats(db: Database, server_id: str) -> None:
-    """Compact the statistics of a match, if they were written after the match was compacted."""
+    """Compact the statistics of a match that were written after the rest of the match was compacted."""
     if server_id <= (await _value(db, _COMPACTED_TO) or ""):
         _, stats = await _read_rows(db, [server_id])
         if changes := _changes((), (), stats):
@@ -101,7 +102,7 @@ async def compact_stats(db: Database, server_id: str) -> None:
 
 
 async def may_begin(db: Database, now_ms: int) -> bool:
-    """True if stored rows may be compressed, because no process of an older version has driven matches for a day."""
+    """True if rows may be compressed. In a shared database, processes of older versions must not have run for a day."""
     if not db.is_shared:
         return True
     from_ms = await _value(db, _COMPACTED_FROM_MS)
@@ -138,7 +139,7 @@ def _changes(
     statements = [
         Statement(
             "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
-            # The callback has this body too. It is kept here only for a canceled match, whose result is NULL.
+            # The result contains this body too. Only a canceled match, whose result is NULL, needs a separate copy.
             {"id": outcome.server_id, "result": pack(outcome.result), "body": b""},
         )
         for outcome in outcomes
@@ -155,7 +156,7 @@ def _changes(
     for stat in stats:
         columns = {name: pack(getattr(stat, name)) for name in ("players", "anti_cheat", "leaderboard")}
         if any(columns[name] != getattr(stat, name) for name in columns):
-            # If the statistics were recomputed meanwhile, their version has changed and nothing is written.
+            # If the statistics have been recomputed since they were read, their version differs and nothing is written.
             statements.append(
                 Statement(
                     "UPDATE map_stats SET players = :players, anti_cheat = :anti_cheat, leaderboard = :leaderboard"

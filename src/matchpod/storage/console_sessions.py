@@ -1,6 +1,6 @@
 """Store console sessions, and the links that start a session. Secrets are stored as hashes only.
 
-The name of a session's user is kept after the session has ended, for the audit log.
+The name of a session's user is kept after the end of the session, because the audit log shows it.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from matchpod.storage.api_keys import ApiKey
 
 
 class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session of a person of an organization, or of an operator."""
+    """A console session of an operator, or of a user of an organization."""
 
     id: str
     token_hash: str
     org_id: str | None
-    """None for an operator."""
+    """The user's organization; None for an operator."""
     key_id: str | None
-    """The API key that started the session, which ends with this key; None if a link started it."""
+    """Id of the API key that the session was started with; None if a link started it. The session ends with the key."""
     created_at_ms: int
     seen_at_ms: int
     expires_at_ms: int
     user_agent: str
     name: str | None = None
-    """The person that the link of the session was created for, if known."""
+    """Name of the person for whom the session's link was created; None if unknown."""
     role: str | None = None
-    """The role that the link granted; None for owners and operators, and for sessions started with a key."""
+    """Role that the link granted; None for owners and operators, and for sessions started with a key."""
     address: str | None = None
-    """The address that the session was started from; None if an earlier version stored the session."""
+    """IP address from which the session was started; None if an earlier version stored the session."""
 
 
 class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A link that starts a session, and can be used once."""
+    """A link that starts a session. It can be used only once."""
 
     token_hash: str
     org_id: str | None
     expires_at_ms: int
     name: str | None = None
-    """The person that the link is for, if known."""
+    """Name of the person for whom the link was created; None if unknown."""
     role: str | None = None
-    """The role that the link grants; None for owners and operators."""
+    """Role that the link grants; None for owners and operators."""
 
 
 _SESSION = ", ".join(f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__)
@@ -61,49 +61,49 @@ def insert(session: ConsoleSession) -> Statement:
 
 
 def insert_person(session_id: str, name: str, now_ms: int) -> Statement:
-    """Store the name of a session's user, which is kept longer than the session."""
+    """Store the name of a session's user, separately from the session because it is kept longer."""
     sql = "INSERT INTO console_people (session_id, name, at_ms) VALUES (:session_id, :name, :now_ms)"
     return Statement(sql, {"session_id": session_id, "name": name, "now_ms": now_ms})
 
 
 async def people(db: Database, session_ids: Sequence[str]) -> dict[str, str]:
-    """Return the names of the users of these sessions, by session id; sessions without a known name are left out."""
+    """Return, by session id, the names of the users; sessions whose user is unknown are left out."""
     listed, params = rows.parameter_list("id", session_ids)
     found = await db.read(f"SELECT session_id, name FROM console_people WHERE session_id IN {listed}", params)
     return dict(msgspec.convert(found, builtins.list[tuple[str, str]]))
 
 
 async def delete_people(db: Database, *, before_ms: int) -> None:
-    """Delete the names of people whose sessions were started before a time."""
+    """Delete the user names of sessions that were started before a time."""
     await db.write([Statement("DELETE FROM console_people WHERE at_ms < :before_ms", {"before_ms": before_ms})])
 
 
 async def by_hash(db: Database, token_hashes: Sequence[str]) -> tuple[ConsoleSession, ApiKey | None] | None:
-    """Return the session with one of these hashes, even if it has expired, and the key that it was started with."""
+    """Return the session with one of these token hashes, even if it has expired, and the API key that started it."""
     listed, params = rows.parameter_list("hash", token_hashes)
     found = await db.read_one(f"{_SELECT} WHERE token_hash IN {listed}", params)
     return None if found is None else _session_and_key(found)
 
 
 async def by_ids(db: Database, session_ids: Sequence[str]) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
-    """Return the sessions with these ids, even expired ones, and their keys, in any order."""
+    """Return the sessions with these ids, even if expired, each with the API key that started it, in any order."""
     listed, params = rows.parameter_list("id", session_ids)
     return [_session_and_key(row) for row in await db.read(f"{_SELECT} WHERE console_sessions.id IN {listed}", params)]
 
 
 async def mark_seen(db: Database, session_ids: Sequence[str], now_ms: int) -> None:
-    """Record that sessions were used."""
+    """Record when these sessions were last used."""
     listed, params = rows.parameter_list("id", session_ids)
     update = f"UPDATE console_sessions SET seen_at_ms = :now_ms WHERE id IN {listed}"
     await db.write([Statement(update, {**params, "now_ms": now_ms})])
 
 
 class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter that selects the sessions of an organization, or of all operators, that have not ended."""
+    """A filter for active sessions: those of one organization, or those of operators."""
 
     org_id: str | None
     key_id: str | None = None
-    """If given, only sessions started with this key, and the session with this id."""
+    """If given, select only sessions that were started with this key, and the session that has this id itself."""
     now_ms: int
     seen_after_ms: int
 
@@ -127,7 +127,7 @@ class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list(db: Database, which: ActiveSessions, *, offset: int, limit: int) -> builtins.list[ConsoleSession]:
-    """Return a page of sessions, newest first."""
+    """Return one page of the selected sessions, newest first."""
     order = "console_sessions.created_at_ms DESC, console_sessions.id LIMIT :limit OFFSET :offset"
     sql = f"SELECT {_SESSION} {which.where} ORDER BY {order}"
     found = await db.read(sql, {**which.params, "limit": limit, "offset": offset})
@@ -135,12 +135,12 @@ async def list(db: Database, which: ActiveSessions, *, offset: int, limit: int) 
 
 
 async def count(db: Database, which: ActiveSessions) -> int:
-    """Return the number of sessions on all pages of `list`."""
+    """Return the number of sessions on all pages together."""
     return await rows.read_number(db, f"SELECT COUNT(*) {which.where}", which.params)
 
 
 def end_oldest(org_id: str | None, key_id: str | None, *, keep: int) -> Statement:
-    """End the sessions started with a key, or with any link if `key_id` is None, except the newest `keep` sessions."""
+    """End the sessions started with an API key (if `key_id` is None, by links), except the newest `keep` sessions."""
     conditions = ["org_id IS NULL" if org_id is None else "org_id = :org_id"]
     conditions.append("key_id IS NULL" if key_id is None else "key_id = :key_id")
     params: dict[str, Value] = {"keep": keep}
@@ -159,14 +159,14 @@ def end(session_id: str) -> Statement:
 
 
 def end_others(which: ActiveSessions, *, kept: str) -> Statement:
-    """End the selected sessions except `kept`, and return their ids; NothingChangedError if there are no others."""
+    """End the selected sessions except `kept`, and return the ids of those ended; NothingChangedError if none."""
     listed = f"id IN (SELECT console_sessions.id {which.where})"
     sql = f"DELETE FROM console_sessions WHERE {listed} AND id <> :kept RETURNING id"
     return Statement(sql, {**which.params, "kept": kept}, must_change=True)
 
 
 async def delete_expired(db: Database, *, now_ms: int, seen_before_ms: int) -> None:
-    """Delete the sessions and links that can no longer be used."""
+    """Delete expired sessions and links."""
     await db.write(
         [
             Statement(
@@ -183,7 +183,7 @@ def insert_link(link: ConsoleLink) -> Statement:
 
 
 async def consume_link(db: Database, token_hashes: Sequence[str]) -> ConsoleLink | None:
-    """Delete the link with one of these hashes and return it, or None. Only one of several callers gets the link."""
+    """Delete the link with one of these hashes and return it, or None. Only one of several callers gets it."""
     listed, params = rows.parameter_list("hash", token_hashes)
     sql = f"DELETE FROM console_links WHERE token_hash IN {listed} RETURNING {rows.column_list(ConsoleLink)}"
     found = await rows.write_one(db, sql, params)

@@ -1,8 +1,9 @@
 """Store the demos of maps: one row per file that is expected or was uploaded.
 
-The process that drives the match calls `expect` when a map goes live while the server records, `await_upload` when the
-map has ended, `of_server` (with `core.demos.waits_until_ms`) while the server is kept, and `give_up` when the server is
-released. The upload process calls `begin`, `renew` and `end`. Rows are never deleted: retention deletes only files.
+The process that drives the match calls `expect` when a map goes live and the server records it, `await_upload` when the
+map has ended, and `give_up` when the server is released. In between, it calls `of_server` to decide how long to keep
+the server (`core.demos.waits_until_ms`). The upload process calls `begin`, `renew` and `end`. Retention deletes only
+files; rows are never deleted.
 """
 
 from __future__ import annotations
@@ -18,46 +19,48 @@ from matchpod.storage.servers import ServerRow
 
 
 class DemoRow(DemoProgress, frozen=True, kw_only=True):
-    """One demo, expected or uploaded; the fields are the columns."""
+    """A demo that is expected or was uploaded; the fields are the columns."""
 
     id: str
     org_id: str
     server_id: str
     map_id: str
     map_number: int
-    """The first map has number 1 (the plugin counts from 0)."""
+    """Number of the map, counted from 1 (the plugin counts from 0)."""
     attempt: str
-    """`ServerRow.attempt` of the server that records it."""
+    """`ServerRow.attempt` of the server that records the demo."""
     token_hash: str
-    """The hash of the upload token, which is the server's report token."""
+    """Hash of the upload token. The server uses its report token for uploads too."""
     reason: MissingReason | None = None
     created_at_ms: int
     file_name: str | None = None
-    """The name given by the server; None until an upload begins."""
+    """File name that the server sent; None until an upload begins."""
     announced_bytes: int | None = None
-    """Content-Length of the upload."""
+    """Content-Length of the upload request."""
     received_bytes: int = 0
     stored_bytes: int = 0
-    """The bytes that count toward the quota: during the upload its announced size, then the size of the stored file.
+    """Number of bytes that count toward the quota: the announced size during the upload, then the size of the stored
+    file.
 
     The stored file may be incomplete.
     """
     sha256: str | None = None
     storage_key: str | None = None
-    """The key of the stored file; None if no file is stored, or it was deleted."""
+    """Key of the stored file; None if no file was stored, or if it was deleted."""
     ended_at_ms: int | None = None
     owner: str | None = None
-    """The process that received the upload."""
+    """The process that receives, or has received, the upload."""
     upload_id: str | None = None
     uploads_for: str | None = None
-    """The server id during the upload. The column is unique, so that a match has one upload at a time."""
+    """The server's id while the upload is in progress, else None. The column is unique, so a match has one upload at a
+    time."""
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A new upload."""
+    """An upload that begins."""
 
     upload_id: str
-    """A random id. Writes with this id do not affect any other upload of the same demo."""
+    """A random id. Writes with this id have no effect once another upload of the same demo has begun."""
     owner: str
     file_name: str
     announced_bytes: int | None
@@ -75,20 +78,20 @@ class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploaderBusyError(Exception):
-    """The server is uploading another demo; retry later."""
+    """The server is uploading another demo. Retry later."""
 
 
 class TooManyFilesError(Exception):
-    """The map has MAX_FILES already."""
+    """The map already has MAX_FILES demo files."""
 
 
 # --- the match ----------------------------------------------------------------------------------------------------
 
 
 def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Statement:
-    """Record that the match's server is recording a map that went live, unless its upload has already begun.
+    """Record that the match's server records the demo of a map that went live, unless its upload has already begun.
 
-    Calling it again changes nothing.
+    A repeated call changes nothing.
     """
     values: dict[str, tuple[str, Value]] = {
         "id": ("TEXT", f"{map_id}.{row.attempt}"),
@@ -111,7 +114,7 @@ def expect(row: ServerRow, *, map_id: str, map_number: int, now_ms: int) -> Stat
 
 
 def await_upload(map_id: str, until_ms: int) -> Statement:
-    """Set the deadline for the start of an ended map's upload, unless it is already set."""
+    """Set the deadline by which the upload of an ended map must begin, unless a deadline is already set."""
     return Statement(
         f"UPDATE demos SET due_ms = :until_ms WHERE map_id = :map_id AND state = '{DemoState.RECORDING}'"
         " AND due_ms IS NULL",
@@ -120,7 +123,7 @@ def await_upload(map_id: str, until_ms: int) -> Statement:
 
 
 def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
-    """Mark the recordings of a match that were not uploaded as missing. A late upload is still accepted."""
+    """Mark a match's recordings as missing if their upload has not begun. A late upload is still accepted."""
     return Statement(
         f"UPDATE demos SET state = '{DemoState.MISSING}', reason = :reason, ended_at_ms = :now_ms"
         f" WHERE server_id = :server_id AND state = '{DemoState.RECORDING}'",
@@ -129,7 +132,7 @@ def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
 
 
 async def count_draining(db: Database) -> dict[str, int]:
-    """Return, by region, how many servers are kept for their demos although their match has ended."""
+    """Return, by region, how many servers are still kept after their match for the upload of demos."""
     sql = (
         "SELECT region, COUNT(*) FROM servers WHERE phase <> 'released' AND phase = 'ending'"
         " AND EXISTS (SELECT 1 FROM demos WHERE demos.server_id = servers.id) GROUP BY region"
@@ -138,7 +141,7 @@ async def count_draining(db: Database) -> dict[str, int]:
 
 
 async def of_server(db: Database, server_id: str) -> list[DemoRow]:
-    """Return the demos of a match, in the order in which they were expected or began."""
+    """Return the demos of a match, in the order in which their rows were created."""
     rest = "FROM demos WHERE server_id = :server_id ORDER BY created_at_ms, id"
     return await rows.read_all(db, DemoRow, rest, {"server_id": server_id})
 
@@ -147,7 +150,7 @@ async def of_server(db: Database, server_id: str) -> list[DemoRow]:
 
 
 async def of_maps(db: Database, map_ids: Sequence[str]) -> list[DemoRow]:
-    """Return the demos of these maps, in the order in which they were expected or began."""
+    """Return the demos of these maps, in the order in which their rows were created."""
     listed, params = rows.parameter_list("map_id", map_ids)
     return await rows.read_all(db, DemoRow, f"FROM demos WHERE map_id IN {listed} ORDER BY created_at_ms, id", params)
 
@@ -157,9 +160,9 @@ async def get(db: Database, demo_id: str) -> DemoRow | None:
 
 
 async def stored_bytes(db: Database, demo: DemoRow) -> int:
-    """Return the total size of an organization's stored demos, including this upload but not later uploads.
+    """Return the total size of an organization's stored demos and uploads, without uploads that began after this one.
 
-    So of two uploads that do not both fit, the first is stored.
+    If two concurrent uploads do not both fit into the quota, the one that began first is stored.
     """
     sql = (
         "SELECT CAST(COALESCE(SUM(stored_bytes), 0) AS BIGINT) FROM demos WHERE org_id = :org_id AND stored_bytes > 0"
@@ -183,17 +186,18 @@ async def count_by_state(db: Database) -> dict[tuple[str, ...], float]:
 
 
 async def owner_of_token(db: Database, token_hash: str) -> tuple[str, str] | None:
-    """Return the server id and the attempt of a report token, from its demos. Its server may have been replaced."""
+    """Return the server id and attempt of the demos with this report token. The server may have been replaced since."""
     sql = "SELECT server_id, attempt FROM demos WHERE token_hash = :token_hash LIMIT 1"
     row = await db.read_one(sql, {"token_hash": token_hash})
     return None if row is None else msgspec.convert(row, tuple[str, str])
 
 
 async def begin(db: Database, demo: DemoRow, upload: Upload, now_ms: int) -> DemoRow:
-    """Begin an upload of the demo that is expected from this server for this map, or else of an additional demo.
+    """Begin an upload of the demo that this server is expected to upload for this map, or else of an additional demo.
 
-    `demo` has the match, map and attempt. UploaderBusyError if the server is uploading another demo, TooManyFilesError
-    if the map has too many files. It may be repeated if the result of the write is unknown.
+    The fields of `demo` identify match, map and attempt. UploaderBusyError if the server is uploading another demo,
+    TooManyFilesError if the map has too many files. The call may be repeated if it is unknown whether the write
+    succeeded.
     """
     await lose_stale(db, now_ms)
     known = await of_server(db, demo.server_id)
@@ -253,7 +257,7 @@ async def end(
 ) -> bool:
     """Record the end of an upload, even if it was marked as interrupted; False if another upload has replaced it.
 
-    The statements in `also` are run in the same transaction.
+    The statements in `also` run in the same transaction.
     """
     state = DemoState.AVAILABLE if ended.reason is None else DemoState.MISSING
     sql = (
@@ -267,7 +271,7 @@ async def end(
 
 
 async def lose_stale(db: Database, now_ms: int) -> int:
-    """Mark the uploads of dead processes as interrupted; return how many."""
+    """Mark the uploads of dead processes as interrupted; return the number of uploads."""
     return await _lose(
         db,
         "(renewed_at_ms <= :renewed_ms OR begun_at_ms <= :begun_ms)",
@@ -277,12 +281,12 @@ async def lose_stale(db: Database, now_ms: int) -> int:
 
 
 async def lose_of(db: Database, owner: str, now_ms: int) -> int:
-    """Mark the uploads of this dead process as interrupted; return how many."""
+    """Mark all uploads of this dead process as interrupted; return the number of uploads."""
     return await _lose(db, "owner = :owner", {"owner": owner}, now_ms)
 
 
 async def lose_all(db: Database, now_ms: int) -> int:
-    """Mark all uploads as interrupted; return how many. Only for the start of the database's only service."""
+    """Mark all uploads as interrupted; return their number. Call only at the start of the database's only process."""
     return await _lose(db, "owner IS NOT NULL", {}, now_ms)
 
 
@@ -293,14 +297,14 @@ async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int)
         f" WHERE state = '{DemoState.UPLOADING}' AND {which} RETURNING id"
     )
     found = f"SELECT COUNT(*) FROM demos WHERE state = '{DemoState.UPLOADING}' AND {which}"
-    if not await rows.read_number(db, found, params):  # a write costs more than a read
+    if not await rows.read_number(db, found, params):  # write only if necessary: a write costs more than a read
         return 0
     return len(await rows.write_one(db, sql, {**params, "now_ms": now_ms}))
 
 
 async def give_up_overdue(db: Database, now_ms: int) -> int:
-    """Mark recordings that were not uploaded in time as missing; return how many."""
-    # An earlier version that has taken over a match releases its server without giving up the demos.
+    """Mark recordings whose upload did not begin before the deadline as missing; return their number."""
+    # If an earlier version took over a match, it released the server without marking the recordings as missing.
     is_released = "EXISTS (SELECT 1 FROM servers WHERE servers.id = demos.server_id AND servers.phase = 'released')"
     overdue = f"state = '{DemoState.RECORDING}' AND (due_ms <= :now_ms OR {is_released})"
     if not await rows.read_number(db, f"SELECT COUNT(*) FROM demos WHERE {overdue}", {"now_ms": now_ms}):
@@ -316,7 +320,7 @@ async def give_up_overdue(db: Database, now_ms: int) -> int:
 
 
 async def prunable(db: Database, before_ms: int, limit: int) -> list[tuple[str, str]]:
-    """Return the ids and storage keys of stored files whose upload ended before a time, oldest first."""
+    """Return the ids and storage keys of the stored files whose upload ended before a time, oldest first."""
     sql = (
         "SELECT id, storage_key FROM demos WHERE storage_key IS NOT NULL AND ended_at_ms < :before_ms"
         " ORDER BY ended_at_ms, id LIMIT :limit"
@@ -331,7 +335,7 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def mark_deleted(db: Database, demo_id: str, storage_key: str) -> None:
-    """Record that the file of a demo was deleted. A demo that was already missing keeps its reason."""
+    """Record that the file of a demo was deleted. A demo that was already marked as missing keeps its reason."""
     sql = (
         "UPDATE demos SET storage_key = NULL, stored_bytes = 0,"
         f" reason = COALESCE(reason, '{MissingReason.DELETED}'), state = '{DemoState.MISSING}'"

@@ -1,7 +1,7 @@
-"""Append log entries of many servers in one transaction.
+"""Append the log entries of many servers in one transaction.
 
-With PostgreSQL, the transaction is a single statement. So it takes one round trip, and a process that freezes between
-statements cannot keep the servers' rows locked. With SQLite, one statement assigns all numbers.
+With PostgreSQL, the transaction is a single statement. It takes only one round trip, and a process that freezes cannot
+leave the servers' rows locked between two statements. With SQLite, a single statement assigns all entry numbers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from matchpod.storage.announcements import CHANNEL
 from matchpod.storage.rows import write_one
 
 LOCK_MS: Final = 2_000
-"""The lock timeout of a group, if another transaction has locked a server's row. PostgreSQL ends the transaction of a
-frozen process only after 15 s."""
+"""Lock timeout in ms for a group of entries whose servers' rows another transaction has locked. PostgreSQL ends the
+transaction of a frozen process only after 15 s."""
 LOCK_ALONE_MS: Final = 250
-"""The lock timeout for each single entry, after its group has timed out. It is short, because other matches wait."""
+"""Lock timeout in ms for each single entry after the group has timed out. It is short because other matches wait."""
 ANNOUNCED_TOGETHER: Final = 100
-"""Maximum number of servers per NOTIFY, whose payload PostgreSQL limits to 8,000 bytes."""
+"""Maximum number of servers per NOTIFY. PostgreSQL limits its payload to 8,000 bytes."""
 
 MAX_PLAIN_BYTES: Final = 700
-"""Maximum size of a body that SQLite stores uncompressed. With a longer body, a row would not fit into a database page.
-With many matches, most bodies are longer."""
+"""Maximum size in bytes of a body that SQLite stores uncompressed; the row of a larger body would not fit into a
+database page. If many matches run, most bodies are larger."""
 
 # Rows of `raw_log_heads` are locked in the order of ids, as Python sorts them (collation C). All processes, including
 # those of earlier versions, lock in this order, so they cannot deadlock.
@@ -77,15 +77,15 @@ FROM raw_log_heads WHERE server_id = :server_id
 """
 
 NewRow = tuple[str, str, int, bytes, bytes, str]
-"""An entry to be stored: its server, kind, time of receipt, headers, body and attempt."""
+"""A log entry to store: server id, kind, time of receipt, headers, body and attempt."""
 
 
 async def append_group(
     db: Database, group: Sequence[NewRow], announced: Collection[str] = (), *, lock_ms: int = LOCK_MS
 ) -> list[tuple[int, int]]:
-    """Store entries in order; return for each entry its number, and the number of bytes in its server's log so far.
+    """Store entries in order. Return, per entry, its number and the total size in bytes of its server's log.
 
-    `announced` are the servers whose entries are announced to other processes, which may drive their matches.
+    `announced` are the servers whose new entries are announced, because other processes may drive their matches.
     RowLockedError if another transaction keeps a server's row locked for `lock_ms`.
     """
     if not group:
@@ -112,7 +112,9 @@ async def append_group(
 
 
 def _statements(group: Sequence[NewRow]) -> list[Statement]:
-    """Return the statements for SQLite; the first returns the newest entry number and total bytes of each server."""
+    """Return the statements for SQLite. The first returns, per server, the newest entry number and the log's total
+    bytes.
+    """
     grown: dict[str, tuple[int, int]] = {}
     stores = []
     for server_id, kind, received_ms, headers, body, attempt in reversed(group):
@@ -135,6 +137,6 @@ def _statements(group: Sequence[NewRow]) -> list[Statement]:
 
 
 def _compressed(body: bytes) -> bytes:
-    """Compress a body to about a third. The window is small, because it is set up in a quarter of the usual time."""
+    """Compress a body to about a third of its size. A small window takes only a quarter of the usual time to set up."""
     compressor = zlib.compressobj(1, zlib.DEFLATED, wbits=11, memLevel=4)
     return compressor.compress(body) + compressor.flush()

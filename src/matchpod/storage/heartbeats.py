@@ -1,8 +1,9 @@
-"""Store a heartbeat of every process that shares a PostgreSQL database, by the clock of the database.
+"""Store a heartbeat per process that shares a PostgreSQL database. Times are those of the database's clock.
 
-A process whose heartbeat is too old is dead or frozen. Other processes then delete the heartbeat and end its leases, in
-one statement. Processes of versions without heartbeats have no row here, so their leases just expire. The only process
-of an SQLite database has a row (by its own clock) while servers are silent, so that commands can read which.
+A process whose heartbeat is too old is considered dead. Other processes then delete its heartbeat and end its leases,
+in one statement. Processes of versions without heartbeats have no row here, so their leases expire instead. The only
+process of an SQLite database stores a row (by its own clock) while servers are silent, so that commands can read which
+servers are silent.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
 
 DEAD_MS: Final = 3_500
-"""Age at which a heartbeat is too old, after three missed heartbeats. Including the time to notice this and to read its
-matches, they are driven again in less than 5 s."""
+"""Age in ms at which a heartbeat is too old: three heartbeats were missed. Another process notices this, reads the
+matches and drives them less than 5 s after the failure."""
 DELAY_MS: Final = 500
-"""How much later than expected, by its clock, the database may check heartbeats. If it is later, the database has
-stalled or its clock was set, and all heartbeats seem old. Then processes get time to write their next heartbeat."""
+"""Maximum delay in ms of the check for old heartbeats, by the database's clock. After a longer delay, the database has
+stalled or its clock was set, so all heartbeats seem too old. Processes then get time to write their next heartbeat."""
 
 IS_ALIVE: Final = f"at_ms >= {DATABASE_MS} - {DEAD_MS}"
 """SQL condition for the heartbeat of a live process."""
@@ -35,26 +36,27 @@ class Beat(msgspec.Struct, frozen=True):
     """A stored heartbeat."""
 
     at_ms: int
-    """The time of the database."""
+    """Time by the database's clock."""
     is_new: bool
-    """True if there was no row: it is the first heartbeat, or other processes have deleted the row."""
+    """True if no row existed: this is the first heartbeat, or other processes have deleted the row."""
     silences: dict[str, Silence]
-    """The silent servers of other live processes, by server id. Times are relative to this heartbeat."""
+    """The silent servers that other live processes have reported, by server id. Times are relative to this
+    heartbeat."""
 
 
 async def beat(
     db: Database, owner: str, *, max_matches: int | None = None, silences: Mapping[str, Silence] | None = None
 ) -> Beat:
-    """Store a heartbeat, with the number of matches that the process may drive, and its silent servers.
+    """Store a heartbeat, with the silent servers of this process and the number of matches that it may drive.
 
-    The times in `silences` are relative to now, so the clocks of processes need not agree.
+    Times in `silences` are relative to now, so the clocks of the processes need not agree.
     """
     sql = (
         "WITH beat AS (INSERT INTO heartbeats (owner, at_ms, max_matches, silences)"
         f" VALUES (:owner, {DATABASE_MS}, :max_matches, :silences) ON CONFLICT (owner) DO UPDATE SET"
         " at_ms = excluded.at_ms, max_matches = excluded.max_matches, silences = excluded.silences"
         " RETURNING at_ms, xmax = 0 AS is_new)"
-        # LEAST is for a database clock that was set back. Without other heartbeats, the value is 0.
+        # LEAST returns 0 if the database's clock was set back (a positive difference), or without other heartbeats.
         " SELECT beat.at_ms, is_new, LEAST(others.at_ms - beat.at_ms, 0), COALESCE(others.silences, '{}') FROM beat"
         " LEFT JOIN heartbeats AS others ON others.owner <> :owner AND others.silences IS NOT NULL"
         f" AND others.at_ms >= beat.at_ms - {DEAD_MS}"
@@ -74,7 +76,7 @@ async def beat(
 
 
 async def store_silences(db: Database, owner: str, silences: Mapping[str, Silence], now_ms: int) -> None:
-    """Store the silent servers of the database's only process; the times in `silences` are relative to now."""
+    """Replace the silent servers of the database's only process; times in `silences` are relative to now."""
     body = msgspec.json.encode(silences) if silences else None
     sql = "INSERT INTO heartbeats (owner, at_ms, silences) VALUES (:owner, :now_ms, :body)"
     row = Statement(sql, {"owner": owner, "now_ms": now_ms, "body": body})
@@ -116,7 +118,7 @@ async def loads(db: Database) -> dict[str, ReplicaLoad]:
 
 
 async def has_older_process(db: Database, now_ms: int) -> bool:
-    """True if a process without heartbeats, which is of an older version, drives matches."""
+    """True if a process of an older version, which writes no heartbeats, drives matches."""
     row = await db.read_one(
         "SELECT 1 FROM servers WHERE lease_owner IS NOT NULL AND lease_until_ms > :now_ms"
         " AND NOT EXISTS (SELECT 1 FROM heartbeats WHERE owner = lease_owner) LIMIT 1",
@@ -126,10 +128,11 @@ async def has_older_process(db: Database, now_ms: int) -> bool:
 
 
 async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> list[str]:
-    """End the leases of processes whose heartbeat is too old; return the ids of their servers, which are due now.
+    """End the leases of processes whose heartbeat is too old, and make their servers due; return the server ids.
 
-    `expected_ms` is the expected time by the database's clock. If the statement runs DELAY_MS later, it ends no leases.
-    A heartbeat that a dead process writes meanwhile waits for this transaction, so the process sees what it has lost.
+    `expected_ms` is when the statement should run, by the database's clock. If it runs DELAY_MS later, it ends no
+    leases. If a process considered dead writes its heartbeat now, it waits for this transaction and then learns which
+    leases it has lost.
     """
     freed = await write_one(
         db,
@@ -143,7 +146,9 @@ async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> lis
 
 
 async def end(db: Database, owner: str) -> None:
-    """Delete the heartbeat of a process that stops, unless it still holds leases, which end with an old heartbeat."""
+    """Delete the heartbeat of a stopping process. If the process still holds leases, keep it: they end when it is too
+    old.
+    """
     sql = (
         "DELETE FROM heartbeats WHERE owner = :owner AND NOT EXISTS (SELECT 1 FROM servers WHERE lease_owner = :owner)"
     )

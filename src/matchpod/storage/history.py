@@ -1,9 +1,9 @@
-"""Store the maps and series of a match, from its creation on, and their final statistics.
+"""Store the maps and series of a match, from the match's creation on, and the final statistics of its maps.
 
-Ids are derived from the match, so a repeated write creates no second row. The functions that write return statements,
-for the caller's transaction. Rows are counted by `status`, `sort_ms` and `map_name` (see history_counts), so a change
-to these columns subtracts the rows from the counts first and adds them again afterwards. The lists are in
-history_lists.
+Ids are derived from the match, so a repeated write creates no second row. Functions that write return statements, which
+the caller runs in its own transaction. The numbers of rows by `status`, `sort_ms` and `map_name` are stored too
+(`history_counts`). Before these columns change, the rows are subtracted from the counts, and afterwards they are added
+again. The lists are in `history_lists`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matchpod.storage.servers import EndColumns
 
 
 class MapRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One map of a match; the fields are the columns."""
+    """A map of a match; the fields are the columns."""
 
     id: str
     server_id: str
@@ -47,18 +47,19 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once the match has ended and the row was finalized. Then its MapStats are stored too, if possible."""
+    """True once the match has ended and the map's result is final. Then its MapStats exist too, unless its statistics
+    are unknown."""
     sort_ms: int = 0
-    """When the map started; 0 if it never started, so that it sorts last."""
+    """Time when the map started; 0 if it never started. Lists are sorted by this column, so such maps come last."""
     is_complete: bool = False
     missing_rounds: bytes | None = None
     """JSON array of the rounds with missing log lines. None if the map ended before this column existed."""
     played_map_name: str | None = None
-    """The map's name on the server. None if it was not played, or ended before this column existed."""
+    """Name of the map that the server loaded. None if the map was not played, or ended before this column existed."""
     is_needed: bool = True
-    """False if the series was decided before this map."""
+    """False if the map was not played because the series was already decided."""
     team1_start_side: str | None = None
-    """The side on which team1 started. None if unknown, or if the map ended before this column existed."""
+    """Side on which team1 started. None if unknown, or if the map ended before this column existed."""
     sides_by: str | None = None
     """How the starting sides were decided."""
 
@@ -83,11 +84,12 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     finished_at_ms: int | None = None
     duration_s: int | None = None
     sort_ms: int = 0
-    """When the series started; 0 if it never started, so that it sorts last."""
+    """Time when the series started; 0 if it never started. Lists are sorted by this column, so such series come
+    last."""
 
 
 class MapStats(msgspec.Struct, frozen=True, kw_only=True):
-    """The final statistics of a map, as JSON arrays; `leaderboard` has all players in no particular order."""
+    """Final statistics of a map, as JSON arrays; `leaderboard` has all players, in no particular order."""
 
     map_id: str
     stats_version: int
@@ -97,7 +99,7 @@ class MapStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The rounds of a finalized map, as a compressed JSON array."""
+    """The rounds of a map whose result is final, as a compressed JSON array."""
 
     map_id: str
     body: bytes
@@ -112,7 +114,7 @@ class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchHistory(msgspec.Struct, frozen=True):
-    """All history rows of one match; `stats` and `rounds` only for finalized maps."""
+    """All history rows of a match; it has `stats` and `rounds` only for maps whose result is final."""
 
     maps: tuple[MapRow, ...]
     series: SeriesRow | None = None
@@ -121,27 +123,29 @@ class MatchHistory(msgspec.Struct, frozen=True):
 
 
 MAX_INSERTS: Final = 64
-"""Maximum number of cached INSERT texts, which differ by number of rows: most matches have one, three or five maps."""
+"""Maximum number of cached INSERT texts. They differ by the number of rows; most matches have one, three or five
+maps."""
 
 SERIES_AND_END: Final = ", ".join(
     [f"series.{name}" for name in SeriesRow.__struct_fields__]
     + [f"servers.{name}" for name in EndColumns.__struct_fields__]
 )
-"""The columns of a series and of the end of its match, in a query that joins `series` and `servers`."""
+"""The columns of a series and of the end of its match, for a query that joins `series` and `servers`."""
 _SERIES_WIDTH: Final = len(SeriesRow.__struct_fields__)
 SERIES_END_WIDTH: Final = _SERIES_WIDTH + len(EndColumns.__struct_fields__)
 
 _NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
 _COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
 _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
-"""Columns that `refresh` does not write; `started_at_ms` changes together with `sort_ms`, which is derived from it."""
+"""Columns that `refresh` does not write. `started_at_ms` is one of them, because the counted column `sort_ms` is
+derived from it."""
 
 
 # --- changes ------------------------------------------------------------------------------------------------------
 
 
 def insert(history: MatchHistory) -> list[Statement]:
-    """Insert the rows of a new match, but do not count them; DuplicateError if they exist."""
+    """Insert the rows of a new match without updating the counts; DuplicateError if the rows exist."""
     return [
         _insert_new("maps", history.maps),
         *([] if history.series is None else [rows.insert("series", history.series)]),
@@ -149,7 +153,7 @@ def insert(history: MatchHistory) -> list[Statement]:
 
 
 def count_new(history: MatchHistory, *, region: str, created_at_ms: int) -> Statement:
-    """Count the rows of a new match and its server."""
+    """Add the rows of a new match, and its server, to the counts."""
     names = [row.map_name for row in history.maps]
     has_series, org_id = history.series is not None, history.maps[0].org_id
     return history_counts.add_new(
@@ -158,7 +162,7 @@ def count_new(history: MatchHistory, *, region: str, created_at_ms: int) -> Stat
 
 
 def replace(history: MatchHistory) -> list[Statement]:
-    """Insert or overwrite the rows of a match; repeating it changes nothing."""
+    """Insert or overwrite the rows of a match and update the counts; a repeated call changes nothing."""
     if not history.maps:
         return []
     first = history.maps[0]
@@ -171,7 +175,7 @@ def replace(history: MatchHistory) -> list[Statement]:
 
 
 def refresh(history: MatchHistory) -> list[Statement]:
-    """Update existing rows of maps and series, except columns in `_KEPT_BY_REFRESH`; insert or overwrite all others."""
+    """Update maps and series, except the columns in `_KEPT_BY_REFRESH`; insert or overwrite statistics and rounds."""
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
@@ -179,7 +183,7 @@ def refresh(history: MatchHistory) -> list[Statement]:
 
 
 def cancel_open(server_id: str) -> list[Statement]:
-    """Cancel the upcoming and live maps and series of a server; leave its other maps and series unchanged."""
+    """Mark the upcoming and live maps and series of a match as cancelled; leave ended maps and series unchanged."""
     params: dict[str, Value] = {"server_id": server_id}
     cancelled = "SET status = 'cancelled' WHERE server_id = :server_id AND status IN ('upcoming', 'live')"
     return [
@@ -192,7 +196,7 @@ def cancel_open(server_id: str) -> list[Statement]:
 
 
 def mark_final(server_id: str) -> Statement:
-    """Mark all maps of a server as finalized, even if their statistics are missing."""
+    """Mark the results of all maps of a match as final, even if statistics are missing."""
     return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
 
 
@@ -217,7 +221,7 @@ def _upsert_rows(table: str, values: Sequence[msgspec.Struct], key: str) -> Stat
 
 
 def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
-    """Insert rows that have most values in common. Common values are passed once."""
+    """Insert rows whose values are mostly the same. A value that all rows share is passed only once."""
     fields = type(values[0]).__struct_fields__
     columns = dict(zip(fields, zip(*map(astuple, values), strict=True), strict=True))
     different = tuple(name for name, column in columns.items() if any(value != column[0] for value in column))
@@ -232,7 +236,7 @@ def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
 def _insert_sql(
     table: str, fields: tuple[str, ...], count: int, different: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text of an INSERT, and its parameter names in order; `different` columns have a parameter per row."""
+    """Return the SQL of an INSERT, and its parameter names in order. Columns in `different` have one per row."""
     tuples = [[f"{name}_{number}" if name in different else name for name in fields] for number in range(count)]
     listed = ", ".join(f"({', '.join(f':{name}' for name in names)})" for names in tuples)
     return f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}", tuple(chain.from_iterable(tuples))
@@ -263,7 +267,7 @@ async def get_series(db: Database, series_id: str) -> tuple[SeriesRow, EndColumn
 
 
 def split_series(row: Row) -> tuple[SeriesRow, EndColumns]:
-    """Convert a row that begins with the columns SERIES_AND_END."""
+    """Convert a row whose first columns are SERIES_AND_END."""
     return rows.from_row(SeriesRow, row[:_SERIES_WIDTH]), rows.from_row(EndColumns, row[_SERIES_WIDTH:SERIES_END_WIDTH])
 
 
@@ -274,7 +278,7 @@ async def maps_of(db: Database, server_id: str) -> list[MapRow]:
 
 
 async def maps_of_servers(db: Database, server_ids: Sequence[str]) -> list[MapRow]:
-    """Return the maps of the matches of several servers, each in the order they are played."""
+    """Return the maps of these servers' matches; the maps of a match are in the order they are played."""
     listed, params = rows.parameter_list("server_id", server_ids)
     return await rows.read_all(db, MapRow, f"FROM maps WHERE server_id IN {listed} ORDER BY map_number", params)
 
@@ -297,5 +301,5 @@ async def stats_of(db: Database, map_id: str) -> MapStats | None:
 
 
 async def rounds_of(db: Database, map_id: str) -> MapRounds | None:
-    """Return the rounds of a final map; None if they are not stored, as for maps of earlier versions."""
+    """Return the rounds of a map whose result is final; None if none are stored, as for maps of earlier versions."""
     return await rows.read_first(db, MapRounds, "FROM map_rounds WHERE map_id = :map_id", {"map_id": map_id})

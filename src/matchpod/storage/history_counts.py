@@ -1,9 +1,9 @@
-"""Store the number of maps, series and servers of an organization for each list filter, updated with every change.
+"""Store how many maps, series and servers of an organization each list filter selects; every change updates the counts.
 
-To change the rows of a server, one transaction subtracts them, changes them and adds them again, all in SQL, so the
-counts always match the rows. `lock` must come first: a statement reads rows as of its start, so a statement that had to
-wait for the counts would subtract outdated rows. On PostgreSQL, the changes of an organization queue for the row that
-`lock` locks, so they cannot deadlock.
+To change the rows of a server, a transaction locks the counts, subtracts the rows, changes them and adds them again,
+all in SQL, so the counts always match the rows. `lock` must be the first statement. A statement sees the rows as of its
+start, so a statement that had to wait for the lock would subtract outdated rows. On PostgreSQL, all changes of an
+organization wait for the same row, which `lock` locks, so they cannot deadlock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import read_number
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
-"""Counts are kept per UTC day. There are few enough days to sum, and few enough rows per day to count a partial day."""
+"""Length of a day in ms. Counts are kept per UTC day: there are few enough days to sum their counts, and few enough
+rows per day to count the rows of a partial day."""
 ENDED: Final = "ended"
 """The status under which all servers with an ended match are counted."""
 _ALL_DAYS: Final = -1
@@ -32,9 +33,9 @@ _UPSERT: Final = (
 _OF_KEY: Final = (
     "FROM history_counts WHERE org_id = :org_id AND kind = :kind AND status = :status AND map_name = :map_name"
 )
-# Every row is counted once for each combination of its status or any status, its map or any map, and its day or all
-# days. Both databases name the columns of VALUES column1, column2, …. The first key has all maps on all days; it is the
-# row that `lock` locks.
+# A row adds to one count per combination of: its status or any status; its map or any map; its day or all days. Both
+# databases name the columns of VALUES column1, column2, …. The first key in the order has any map on all days; its row
+# is the one that `lock` locks.
 _UPDATE: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, kind,
@@ -53,7 +54,7 @@ _UPDATE: Final = f"""
     WHERE kind = 'map' OR column2 = 0
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     """
-# A server is counted once for each combination of its region or any region, and its day or all days. %s is the status.
+# A server adds to one count per combination of: its region or any region; its day or all days. %s is the status.
 _COUNT_SERVER: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, 'server', %s,
@@ -74,11 +75,12 @@ class CountedKind(StrEnum):
     MAP = "map"
     SERIES = "series"
     SERVER = "server"
-    """Counted by region instead of map. After its end, it is also counted by its final status and as `ended`."""
+    """Counted by region instead of map name. A server whose match has ended is counted again by its final status and as
+    `ended`."""
 
 
 class CountKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects maps, series or servers of an organization; None means any."""
+    """Selects the maps, series or servers of an organization; None means any value."""
 
     org_id: str
     kind: CountedKind
@@ -128,9 +130,9 @@ def subtract(server_id: str) -> Statement:
 def add_new(
     org_id: str, *, region: str, created_at_ms: int, map_names: Sequence[str] = (), has_series: bool = False
 ) -> Statement:
-    """Lock the counts of an organization as `lock` does, and add a new server with its upcoming maps and series.
+    """Lock the counts of an organization, as `lock` does, and add a new server with its upcoming maps and series.
 
-    The statement reads no rows, so it may come before the rows are inserted.
+    The statement does not read the new rows, so it may run before they are inserted.
     """
     names = Counter(map_names)
     params: dict[str, Value] = {
@@ -146,7 +148,7 @@ def add_new(
 
 @cache
 def _new_sql(names: int, *, has_series: bool) -> str:
-    """Return the SQL for a match whose maps have this number of different names. Rows without a start are of day 0."""
+    """Return the SQL for a match with this number of distinct map names. Rows that have not started count for day 0."""
     counted = [("map", f"'{_ANY}'", ":maps")] + [("map", f":name_{at}", f":count_{at}") for at in range(names)]
     if has_series:
         counted.append(("series", f"'{_ANY}'", "1"))
@@ -155,7 +157,7 @@ def _new_sql(names: int, *, has_series: bool) -> str:
         for kind, name, count in counted
         for status in (_ANY, "upcoming")
         for day in (_ALL_DAYS, 0)
-        if names or (status, day) == (_ANY, _ALL_DAYS)  # the row to lock is needed even without maps
+        if names or (status, day) == (_ANY, _ALL_DAYS)  # without maps too, because `lock` needs this row
     ]
     keys += [
         f"(:org_id, 'server', '{_ANY}', {region}, {day}, 1)"
@@ -166,18 +168,18 @@ def _new_sql(names: int, *, has_series: bool) -> str:
 
 
 def end_server(server_id: str) -> list[Statement]:
-    """Count a server whose match has just ended, by its final status and as ended; `lock` must come first."""
+    """Add a server whose match has just ended to the counts for its final status and `ended`. First run `lock`."""
     return [
         Statement(_COUNT_SERVER % status + _UPSERT, {"server_id": server_id}) for status in (f"'{ENDED}'", "status")
     ]
 
 
-# The count of all maps may not be deleted, because it is the row that `lock` locks.
+# Keep the count of all maps even if it is 0, because `lock` locks this row.
 _EMPTY: Final = f"count = 0 AND NOT (kind = 'map' AND status = '{_ANY}' AND map_name = '{_ANY}' AND day = {_ALL_DAYS})"
 
 
 async def delete_empty(db: Database) -> int:
-    """Delete counts that are 0, one organization at a time; return how many. Every day and map leaves such counts."""
+    """Delete the counts that are 0, per organization; return how many. Past days and unused maps leave such counts."""
     organizations = await db.read(f"SELECT DISTINCT org_id FROM history_counts WHERE {_EMPTY} ORDER BY org_id")
     deleted = 0
     for (org_id,) in msgspec.convert(organizations, list[tuple[str]]):
@@ -190,7 +192,7 @@ async def delete_empty(db: Database) -> int:
 
 
 async def count_empty(db: Database) -> int:
-    """Return how many counts `delete_empty` would delete."""
+    """Return the number of counts that `delete_empty` would delete."""
     return await read_number(db, f"SELECT COUNT(*) FROM history_counts WHERE {_EMPTY}")
 
 
@@ -198,13 +200,13 @@ async def count_empty(db: Database) -> int:
 
 
 async def total_of_all_days(db: Database, key: CountKey) -> int:
-    """Return how many rows the key selects, including maps and series that never started."""
+    """Return the number of rows that the key selects, including maps and series that never started."""
     row = await db.read_one(f"SELECT count {_OF_KEY} AND day = {_ALL_DAYS}", key_params(key))
     return 0 if row is None else msgspec.convert(row[0], int)
 
 
 def days_sql(columns: str, span: DaySpan) -> tuple[str, dict[str, Value]]:
-    """Return a query for the counts per day, and its parameters besides `key_params`."""
+    """Return a query for the counts per day, and those of its parameters that are not in `key_params`."""
     sql = f"SELECT {columns} {_OF_KEY} AND day >= :first_day"
     if span.end is None:
         return sql, {"first_day": span.first}
@@ -221,9 +223,9 @@ def key_params(key: CountKey) -> dict[str, Value]:
 
 
 def skip_days(days: Sequence[tuple[int, int]], offset: int) -> tuple[int | None, int]:
-    """Return the day from which to read a list, and how many rows to skip from there, to skip `offset` rows in total.
+    """To skip `offset` rows of a list, return the day to begin with, and the number of rows to skip from that day on.
 
-    `days` are pairs of day and count, newest first; all other rows are older. The day is None if `days` is empty.
+    `days` are pairs of day and count, newest first; rows not in `days` are older. The day is None if `days` is empty.
     """
     for day, count in days:
         if offset < count:

@@ -1,10 +1,10 @@
 """List the maps and series of an organization page by page, as fast with a million rows as with a thousand.
 
-Lists are newest first; rows that never started come last, and ties are ordered by id. First the ids of a page are read
-from partial indexes that begin with the filtered columns (for matches in progress, which are few, through their
-servers), then the rows. The total comes from `history_counts`; with a date filter, the partial days at both ends are
-counted in the index. Deep pages skip whole days by their counts, and pages near the end are read backwards. A service
-caches the counts for a while (`list_positions`).
+Lists are newest first; rows that never started come last, and ties are ordered by id. The ids of a page are read from
+partial indexes that begin with the filtered columns; then only the rows with these ids are read. Matches in progress
+are few, and found through their servers. The total comes from `history_counts`; with a date filter, the rows of the
+partial days at both ends are counted. For deep pages, whole days are skipped by their counts, and pages near the end
+are read backwards. A service caches positions in lists for a while (`list_positions`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from matchpod.storage.server_labels import newest_labeled
 from matchpod.storage.servers import IS_OPEN_ONLY, EndColumns
 
 DEEP_OFFSET: Final = 2_000
-"""Maximum offset at which index entries are skipped one by one, in about a millisecond; beyond it, days are skipped."""
+"""Largest offset at which index entries are skipped one by one, which takes about a millisecond. For larger offsets,
+whole days are skipped by their counts."""
 
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
 _IS_OVER: Final = "status <> 'upcoming' AND status <> 'live'"
-"""The condition of the partial indexes."""
+"""SQL condition for maps or series that have ended; also the condition of the partial indexes."""
 _IS_GOING_ON: Final = (
     "status IN ('upcoming', 'live')"
     f" AND server_id IN (SELECT id FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY})"
@@ -70,20 +71,21 @@ class ListedSeries(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects the rows of a list. With `from_ms` 0, rows that never started are included."""
+    """Defines which rows a list has. With `from_ms` 0, rows that never started are included."""
 
     key: CountKey
     parts: tuple[str, ...]
-    """Queries for the rows. Their columns are `id`, `org_id`, the filtered columns, and those in `sorted_by`."""
+    """Queries whose results together are the rows. Each returns `id`, `org_id`, the filtered columns and
+    `sorted_by`."""
     from_ms: int
     before_ms: int | None
     newest_first: str = "sort_ms DESC, id"
     oldest_first: str = "sort_ms, id DESC"
     sorted_by: str = "sort_ms"
-    """The columns of both orders, except `id`."""
+    """The columns that both orders use, except `id`."""
 
     def table(self, order: str = "") -> str:
-        """Return SQL for the rows as a table. With an order, PostgreSQL merges the parts (SQLite always does)."""
+        """Return SQL for the rows as a table. With an order, PostgreSQL merges the parts; SQLite always does."""
         parts = self.parts
         if order and len(parts) > 1:
             parts = tuple(f"SELECT * FROM ({part} ORDER BY {order}) AS part" for part in parts)
@@ -91,7 +93,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_dates(self) -> bool:
-        """True if rows are filtered by time."""
+        """True if the list is filtered by time."""
         return self.from_ms > 0 or self.before_ms is not None
 
 
@@ -104,7 +106,7 @@ class PageRange(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, page: int, page_size: int, total: int) -> PageRange:
-        """Return the position of a page that begins before the end of the list."""
+        """Return the position of a page; it must begin before the end of the list."""
         before = (page - 1) * page_size
         size = min(page_size, total - before)
         return cls(before, size, total - before - size)
@@ -157,7 +159,7 @@ async def list_series(
 async def _page(
     db: Database, selection: Selection, query: ListQuery, *, deep_offset: int, positions: ListPositions | None
 ) -> tuple[int, str, dict[str, Value]]:
-    """Return the number of rows of a list, and a query for the ids (`page_id`) of the requested page."""
+    """Return the total number of rows of a list, and a query for the ids (`page_id`) of the requested page."""
     if query.labels:
         return await _labeled_page(db, selection, query)
     total = await total_of(db, selection)
@@ -168,7 +170,7 @@ async def _page(
 
 
 async def _labeled_page(db: Database, selection: Selection, query: ListQuery) -> tuple[int, str, dict[str, Value]]:
-    """Return what `_page` does, for the newest matches with labels, which are few enough to read all of them."""
+    """Do the same as `_page` for a list filtered by labels: read all of the newest matches that have the labels."""
     labeled, params = await newest_labeled(db, selection.key.org_id, query.labels)
     given = {"server_id": query.server_id, "status": query.status, "map_name": query.map_name}
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -179,7 +181,7 @@ async def _labeled_page(db: Database, selection: Selection, query: ListQuery) ->
     if selection.before_ms is not None:
         conditions.append("sort_ms < :before_ms")
     params |= plain({**wanted, "from_ms": selection.from_ms, "before_ms": selection.before_ms})
-    # With CROSS JOIN, SQLite begins with the labeled matches.
+    # CROSS JOIN makes SQLite read the matches with the labels first.
     selected = f"FROM ({labeled}) AS labeled CROSS JOIN {table} WHERE {' AND '.join(conditions)}"
     total = await read_number(db, f"SELECT COUNT(*) {selected}", params)
     params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
@@ -188,7 +190,7 @@ async def _labeled_page(db: Database, selection: Selection, query: ListQuery) ->
 
 
 async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> list[ListedSeries]:
-    """Return the series whose ids (`page_id`) the query `page` selects, newest first."""
+    """Return the series whose ids (`page_id`) are selected by the query `page`, newest first."""
     rows = await db.read(
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
         " LEFT JOIN servers ON servers.id = series.server_id"
@@ -200,7 +202,7 @@ async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> 
 
 
 def _with_maps(rows: list[Row]) -> list[ListedSeries]:
-    """Group joined rows by series; a series without maps has one row whose map columns are NULL."""
+    """Group joined rows by series. A series without maps has one row, in which the map columns are NULL."""
     width = history.SERIES_END_WIDTH
     return [
         ListedSeries(
@@ -217,7 +219,8 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
     # Rows that never started have no date (`sort_ms` is 0), so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
     from_ms = max(query.from_ms or 0, int(has_dates))
-    # Server ids sort by time, so rows that never started are ordered by creation. Maps of a match keep their order.
+    # Server ids sort by creation time, so rows that never started are ordered by creation. Maps stay in order per
+    # match.
     is_map = key.kind is CountedKind.MAP
     return Selection(
         key=key,
@@ -231,10 +234,11 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
 
 
 def _parts(key: CountKey) -> tuple[str, ...]:
-    """Return queries for the rows that may have the status: ended rows, rows of open servers, or both."""
+    """Return the queries for rows that may have the status: rows that have ended, rows of open servers, or both."""
     table, numbers = ("maps", ", map_number, map_name") if key.kind is CountedKind.MAP else ("series", "")
     over = f"SELECT id, org_id, server_id, status, sort_ms{numbers} FROM {table} WHERE {_IS_OVER}"
-    # Casts to the types that the columns have keep SQLite from using other indexes. With equal types it merges parts.
+    # The casts, to the types that the columns already have, keep SQLite from using other indexes. SQLite merges the
+    # parts only if their types are equal.
     names = numbers.replace("map_name", "CAST(map_name AS TEXT) AS map_name")
     going_on = (
         "SELECT id, CAST(org_id AS TEXT) AS org_id, server_id, CAST(status AS TEXT) AS status,"
@@ -255,7 +259,7 @@ def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool
 
 
 def _conditions(selection: Selection) -> tuple[str, dict[str, Value]]:
-    """Return the WHERE conditions except dates."""
+    """Return the WHERE conditions, except those on dates, and their parameters."""
     params = key_params(selection.key)
     del params["kind"]
     for name in ("map_name", "status"):
@@ -268,7 +272,7 @@ def _conditions(selection: Selection) -> tuple[str, dict[str, Value]]:
 
 
 def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple[int, int]]]:
-    """Split a time range into its whole days and the partial days at its ends, as (from, before) pairs."""
+    """Split a time range into its whole days, and (from, before) pairs for the partial days at its ends."""
     first = -(-from_ms // DAY_MS)
     if before_ms is None:
         end = None
@@ -281,7 +285,7 @@ def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple
 
 
 async def total_of(db: Database, selection: Selection) -> int:
-    """Return the number of rows of a list: the counts of whole days plus the rows of the partial days at both ends."""
+    """Return the number of rows of a list: the stored counts of whole days, plus the counted rows of partial days."""
     if not selection.has_dates:
         return await total_of_all_days(db, selection.key)
     span, edges = split_days(selection.from_ms, selection.before_ms)
@@ -331,14 +335,14 @@ async def page_of_ids(
     if before_ms is not None:
         conditions += " AND sort_ms < :before_ms"
         params["before_ms"] = before_ms
-    # SQLite merges the parts instead of sorting them only if the columns of the order are selected.
+    # SQLite merges the sorted parts only if they select the columns of the order; otherwise it sorts them.
     table = selection.table(order)
     ordered = f"SELECT id, {selection.sorted_by} FROM {table} WHERE {conditions} ORDER BY {order}"
     return f"SELECT id AS page_id FROM ({ordered} LIMIT :page_size OFFSET :offset) AS ordered", params
 
 
 async def _newest_days(db: Database, selection: Selection) -> list[tuple[int, int]]:
-    """Return (day, count) pairs, newest first; if the oldest day is only partly selected, it is left out."""
+    """Return (day, count) pairs, newest first; the oldest day is left out if the range has only a part of it."""
     span, edges = split_days(selection.from_ms, selection.before_ms)
     sql, day_params = days_sql("day, count", span)
     params = {**key_params(selection.key), **day_params}

@@ -1,9 +1,9 @@
-"""The migrations of the history's tables. `schema.MIGRATIONS` lists them in their order."""
+"""Migrations of the tables with the history of matches. `schema.MIGRATIONS` lists them in order."""
 
 from __future__ import annotations
 
-# The history of matches. Lists are paged by index-only scans, so there is an index for each combination of filters.
-# `sort_ms` is the time when the map or series started, or 0 if it never did.
+# Maps and series of matches. Pages of a list are read by index-only scans, so each combination of filters has an index.
+# `sort_ms` is the time when the map or series started, or 0 if it never started.
 HISTORY = (
     """
     CREATE TABLE maps (
@@ -58,7 +58,8 @@ HISTORY = (
     "CREATE INDEX series_of_server ON series (server_id)",
     "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, id)",
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, id)",
-    # Separate from `maps`, which are read by the hundred, because the statistics of a map are far larger than its row.
+    # A separate table: the statistics of a map are much larger than its row in `maps`, and many rows of `maps` are read
+    # at once.
     """
     CREATE TABLE map_stats (
         map_id TEXT PRIMARY KEY,
@@ -68,7 +69,7 @@ HISTORY = (
         leaderboard BLOB NOT NULL
     )
     """,
-    # The number of maps and series per filter. Counting rows would take longer with every match played.
+    # The number of maps and series per filter. Counting the rows instead would take longer with each match.
     """
     CREATE TABLE history_counts (
         org_id TEXT NOT NULL,
@@ -99,10 +100,10 @@ COMPLETENESS = (
     "ALTER TABLE maps ADD COLUMN missing_rounds BLOB",
 )
 
-# The rounds of ended maps, as compressed JSON. Not in `map_stats`, which is read for every leaderboard.
+# The rounds of ended maps, as compressed JSON. They are not in `map_stats`, because leaderboards read that table.
 ROUNDS = ("CREATE TABLE map_rounds (map_id TEXT PRIMARY KEY, body BLOB NOT NULL)",)
 
-# The name of a map on its server, and whether its series needs it.
+# The map name that the server reported, and whether the series needed the map.
 MAP_NAMES = (
     "ALTER TABLE maps ADD COLUMN played_map_name TEXT",
     "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
@@ -114,7 +115,7 @@ START_SIDES = (
     "ALTER TABLE maps ADD COLUMN sides_by TEXT",
 )
 
-# Maps and series that have not started are ordered by creation, and the maps of a series by their number.
+# Maps and series that have not started are ordered by creation, and the maps of a series by number.
 LIST_ORDER = (
     "DROP INDEX maps_newest",
     "DROP INDEX maps_by_status",
@@ -131,17 +132,17 @@ LIST_ORDER = (
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id)",
 )
 
-# One index serves lists by name, with or without a status, because most maps with a name are finished. It is created
-# before the others are dropped, so that readers wait only for the drops.
+# The same index serves lists by map name with and without a status, because most maps with a name are finished. It is
+# created before the old indexes are dropped, so that readers wait only for the drops.
 FEWER_MAP_INDEXES = (
     "CREATE INDEX maps_of_name ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id, status)",
     "DROP INDEX maps_by_name",
     "DROP INDEX maps_by_name_and_status",
 )
 
-# Rows of matches in progress are few and found through their servers, so the indexes for lists leave them out. An index
-# entry is then written only once, when the map or series is over. SQLite checks the columns of a partial index's
-# condition again, so they are in the indexes too.
+# Rows of matches in progress are few and are found through their servers, so list indexes do not contain them. Thus an
+# index entry is written only once, when the map or series is over. The columns of a partial index's condition are in
+# the index too, because SQLite checks them again.
 _IS_OVER = "WHERE status <> 'upcoming' AND status <> 'live'"
 ENDED_ONLY_INDEXES = (
     f"CREATE INDEX maps_ended ON maps (org_id, sort_ms DESC, server_id DESC, map_number, id, status) {_IS_OVER}",
@@ -158,7 +159,7 @@ ENDED_ONLY_INDEXES = (
     "DROP INDEX series_by_status",
 )
 
-# The demos that game servers record and upload. `uploads_for` is the id of the server during an upload.
+# Demos that game servers record and upload. `uploads_for` is the server's id while an upload is in progress.
 DEMOS = (
     """
     CREATE TABLE demos (

@@ -19,7 +19,7 @@ class LeaseCount(msgspec.Struct, frozen=True):
 
 
 class StoredData(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of stored matches, and the times of the oldest log entry and the oldest event."""
+    """The number of stored matches, and the times of the oldest stored log entry and the oldest stored event."""
 
     matches: int
     oldest_log_ms: int | None
@@ -28,7 +28,7 @@ class StoredData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lease_counts(db: Database) -> list[LeaseCount]:
-    """Return the processes that have leases, including expired leases."""
+    """Return, per process, the number of its leases and when the last of them expires, including expired leases."""
     found = await db.read(
         "SELECT lease_owner, COUNT(*), MAX(COALESCE(lease_until_ms, 0)) FROM servers"
         " WHERE lease_owner IS NOT NULL GROUP BY lease_owner ORDER BY lease_owner"
@@ -37,7 +37,7 @@ async def lease_counts(db: Database) -> list[LeaseCount]:
 
 
 async def live_counts(db: Database) -> dict[str, int]:
-    """Return the number of matches without an outcome, by organization."""
+    """Return, by organization, the number of matches without an outcome."""
     found = await db.read(
         "SELECT org_id, COUNT(*) FROM servers WHERE phase <> 'released' AND phase <> 'ending' GROUP BY org_id"
     )
@@ -45,7 +45,7 @@ async def live_counts(db: Database) -> dict[str, int]:
 
 
 async def active_key_counts(db: Database, now_ms: int) -> dict[str, int]:
-    """Return the number of keys that can be used, by organization."""
+    """Return, by organization, the number of keys that are neither expired nor revoked."""
     found = await db.read(
         "SELECT org_id, COUNT(*) FROM api_keys"
         " WHERE revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms) GROUP BY org_id",
@@ -55,12 +55,12 @@ async def active_key_counts(db: Database, now_ms: int) -> dict[str, int]:
 
 
 async def count_callbacks(db: Database, state: CallbackState) -> int:
-    """Return the number of callbacks in a state, of all organizations."""
+    """Return the number of callbacks in this state, over all organizations."""
     return await read_number(db, f"SELECT COUNT(*) FROM callbacks WHERE {STATE_CONDITIONS[state]}")
 
 
 async def stored_data(db: Database) -> StoredData:
-    """Return the number of stored matches, and the times of the oldest log entry and the oldest event."""
+    """Count the stored matches, and return the times of the oldest stored log entry and the oldest stored event."""
     return StoredData(
         matches=await read_number(db, "SELECT COUNT(*) FROM servers"),
         oldest_log_ms=await _oldest(

@@ -1,10 +1,10 @@
-"""Store the id of the installation that this database belongs to, and the place (location or identity) of the database.
+"""Store the id of the installation that uses this database, and the identity ("place") of the database itself.
 
 The id is created with the database, is the same for all replicas, and stays the same in a restored copy. Servers are
-labelled with it, so that an installation releases only servers that it started itself. The place distinguishes the
-original from a copy. For SQLite, it comes from a file in the data folder (`adapters/database_place.py`). For
-PostgreSQL, it consists of PostgreSQL's own numbers, which differ in a copy made by dump or template, but not in a
-standby.
+labeled with it, so that an installation releases only servers that it started itself. The place differs between the
+original database and a copy. For SQLite, it comes from a file in the data folder (`adapters/database_place.py`). For
+PostgreSQL, it consists of identifiers that PostgreSQL assigns. They differ in a copy made from a dump or a template,
+but not in a standby.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _POSTGRES_PLACE: Final = (
     " FROM pg_control_system(), pg_database WHERE datname = current_database()"
 )
 """PostgreSQL only: the identifiers of the cluster, the database and a table. Restoring a dump into the same database
-creates a new table, and so a new identifier. A promoted standby keeps all three."""
+creates a new table with a new identifier. A promoted standby keeps all three identifiers."""
 
 
 class StoredPlace(msgspec.Struct, frozen=True):
-    """The place of the database when a service last drove matches, and the place before that; None if unknown."""
+    """Identity of the database when a service last drove matches, and its previous identity; None if unknown."""
 
     place: str | None
     earlier: str | None = None
 
 
 async def installation_id(db: Database) -> str:
-    """Return the id of the installation, which is a valid Kubernetes name. Create it if the database has none."""
+    """Return the id of the installation, a valid Kubernetes name. If the database has no id yet, create one."""
     found = await _read_id(db)
     if found is None:
         insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
         await write_one(db, insert, {"name": _ID, "value": f"mp-{secrets.token_hex(8)}"})
-        found = await _read_id(db)  # read again, because another replica may have been first
+        found = await _read_id(db)  # another replica may have created the id at the same time
     assert found is not None
     return found
 
@@ -60,12 +60,12 @@ async def read_place(db: Database) -> StoredPlace:
 
 
 async def store_place(db: Database, place: str, *, earlier: str | None) -> None:
-    """Store the place. Until the change is complete, `earlier` is accepted too, in case this process dies."""
+    """Store the new identity. `earlier` stays valid until the change is complete, because this process may die."""
     await db.write([*set_place(place), *([_upsert(_EARLIER, earlier)] if earlier is not None else [])])
 
 
 def set_place(place: str) -> list[Statement]:
-    """Return the statements that replace the place, and delete the earlier place."""
+    """Return the statements that set the identity and delete the previous identity."""
     return [_upsert(_PLACE, place), Statement("DELETE FROM installation WHERE name = 'earlier_place'")]
 
 
@@ -78,11 +78,11 @@ def _upsert(name: str, value: str) -> Statement:
 
 
 async def postgres_place(db: Database) -> str | None:
-    """Return the place of a PostgreSQL database; None if the server does not provide it."""
+    """Return the identity of a PostgreSQL database; None if the server does not provide the identifiers."""
     try:
         ((place,),) = await db.read(_POSTGRES_PLACE)
     except DatabaseUnavailableError:
         raise
-    except DatabaseError:  # a PostgreSQL-compatible server without this function, or missing the right to call it
+    except DatabaseError:  # this function does not exist in PostgreSQL-compatible servers, or the role may not call it
         return None
     return msgspec.convert(place, str)

@@ -1,7 +1,7 @@
-"""Cache the positions of rows in long lists for a minute, so that pages in the middle are found quickly.
+"""Cache row positions in long lists for a minute, so that pages in the middle of a list are found quickly.
 
 Positions are counted from the oldest row, because new rows are added at the other end. Only a change of an old row,
-such as a recomputation, may shift pages by a row until the cache expires.
+such as a recomputation, can shift a page by a row until the cache expires.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from matchpod.storage.history_counts import DAY_MS, CountedKind, CountKey, DaySp
 
 KEPT_S: Final = 60.0
 MAX_LISTS: Final = 32
-"""Maximum number of cached lists; a list of two years takes 50 KB."""
+"""Maximum number of cached lists. The cache entry of a list with two years of matches takes 50 KB."""
 STEP: Final = 2_000
-"""Number of rows between two cached positions among the rows that never started, which have no day."""
+"""Number of rows between two cached positions. Only rows that never started need this, because they have no day."""
 PASSING: Final = frozenset({MapStatus.UPCOMING, MapStatus.LIVE})
-"""Temporary statuses. Rows leave lists filtered by these statuses, oldest first."""
+"""Temporary statuses. In lists filtered by these, the oldest rows leave first, so positions from the oldest row
+shift."""
 _CHANGING_DAYS: Final = 2
-"""Number of newest days that are not cached, because their rows still change."""
+"""Number of most recent days whose positions are not cached, because their rows still change."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -41,11 +42,12 @@ class _Known(msgspec.Struct):
     read_s: float
     days: list[int]
     older: list[int]
-    """For each day, how many rows started before it, followed by the number of rows of all days."""
+    """Per day, the number of rows that started on earlier days; the last item is the number of rows of all these
+    days."""
     ids: list[str]
-    """Some server ids of rows that never started, in order."""
+    """Server ids, in order, at distances of about STEP rows among the rows that never started."""
     positions: list[int]
-    """For each id, how many rows that never started are of older servers."""
+    """Per id in `ids`, the number of never-started rows of older servers."""
 
 
 class ListPositions:
@@ -59,9 +61,10 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row shortly before a position, counted from the oldest row; None if it is among the newest rows.
+        """Return a row at or shortly before a position, counted from the oldest row; None if none is cached.
 
-        `conditions`, with `params`, select the rows of the list in `table`.
+        None is cached among the newest rows, and for lists with a temporary status. `conditions` and `params` select
+        the rows of the list from `table`.
         """
         if key.status in PASSING:
             return None
@@ -90,7 +93,7 @@ class ListPositions:
             known = _Known(self._now_s(), [day for day, _ in stable], older, [""], [0])
             self._known.pop(key, None)
             if len(self._known) >= MAX_LISTS:
-                del self._known[next(iter(self._known))]  # the list that was read first
+                del self._known[next(iter(self._known))]  # the list that was cached first
             self._known[key] = known
         return known
 
@@ -109,7 +112,7 @@ class ListPositions:
             server_id, between = msgspec.convert(found[0], tuple[str, int])
             if not between:
                 break
-            if known.positions[-1] == last:  # otherwise another request has added this position
+            if known.positions[-1] == last:  # if they differ, another request has added this position
                 known.ids.append(server_id)
                 known.positions.append(last + between)
         index = bisect_right(known.positions, position) - 1

@@ -1,7 +1,8 @@
-"""Pack consecutive log entries into a compressed block, and unpack it without loss.
+"""Pack consecutive log entries into a compressed block, and unpack the block without loss.
 
-Bodies are text, which bzip2 makes a quarter smaller than the fastest xz does. The headers of an entry are longer than
-its body, but differ little between entries, so they are split at every quote and stored by column.
+Bodies are text; bzip2 compresses them to three quarters of the size that the fastest xz preset achieves. The headers of
+an entry are longer than its body but differ little between entries, so they are split at each quote and stored by
+column.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 import msgspec
 
 META_PRESET: Final = 1
-"""The xz preset for everything except the bodies. Higher presets take several times as long to save a tenth."""
+"""The xz preset for all data except bodies. Higher presets take several times as long and save only a tenth."""
 
 _XZ_MAGIC: Final = b"\xfd7zXZ\x00"
 _QUOTE: Final = b'"'
@@ -23,7 +24,7 @@ _MAX_DIGITS: Final = 18
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """Log entries by column. The entries are numbered without gaps."""
+    """Log entries, stored by column. The entries are numbered without gaps, from `first_seq`."""
 
     first_seq: int
     kinds: list[str]
@@ -34,7 +35,7 @@ class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Column(msgspec.Struct, frozen=True, array_like=True):
-    """Parts of headers in one of four encodings: texts, numbers, the first number with deltas, or one constant."""
+    """One column of header parts, encoded as texts, numbers, a first number with deltas, or one constant."""
 
     constant: bytes = b""
     texts: list[bytes] = []
@@ -49,11 +50,12 @@ class _Column(msgspec.Struct, frozen=True, array_like=True):
             return cls(texts=list(parts))
         numbers = [int(part) for part in parts]
         steps = _steps(numbers)
-        # The deltas of log positions are the sizes of posts, which the block has already: repetitions compress well.
+        # The deltas of log positions equal the sizes of the posts. The block contains these already, so they compress
+        # well.
         return cls(steps=steps) if 2 * sum(map(abs, steps)) < sum(numbers) else cls(numbers=numbers)
 
     def unpack(self) -> Iterator[bytes]:
-        """Iterate over the parts; a constant is repeated endlessly."""
+        """Iterate over the parts of the column; a constant repeats endlessly."""
         if self.texts:
             return iter(self.texts)
         numbers = self.numbers or accumulate(self.steps)
@@ -64,15 +66,15 @@ class _Meta(msgspec.Struct, frozen=True, array_like=True):
     first_seq: int
     kinds: list[str]
     received_ms: list[int]
-    """The first time, then deltas."""
+    """The first time, then the difference to the previous time per entry."""
     sizes: list[int]
-    """The sizes of the bodies."""
+    """Size of each body in bytes."""
     widths: list[int]
-    """The number of parts that the headers of each entry are split into."""
+    """Per entry, the number of parts into which its headers are split."""
     columns: dict[int, list[_Column]]
-    """Per width (number of header parts), the columns of all headers of that width."""
+    """Columns of header parts, by width. All headers with the same number of parts (width) share a list of columns."""
     attempts: list[str] = []
-    """Empty in blocks of earlier versions, which had no attempts."""
+    """Per entry, the attempt that sent it; empty in blocks of earlier versions, which did not store attempts."""
 
 
 class _Block(msgspec.Struct, frozen=True, array_like=True):
@@ -81,7 +83,7 @@ class _Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _XzBlock(msgspec.Struct, frozen=True, array_like=True):
-    """The first format of a block: one xz stream."""
+    """The first format of a block: all bodies and columns in one xz stream."""
 
     seqs: list[int]
     kinds: list[str]
@@ -142,5 +144,5 @@ def _steps(numbers: Sequence[int]) -> list[int]:
 
 
 def _is_number(text: bytes) -> bool:
-    """True if the text is a number that is written in the same way again."""
+    """True if the text is a number, and converting it back to text gives the same text."""
     return text.isdigit() and len(text) <= _MAX_DIGITS and (len(text) == 1 or not text.startswith(b"0"))

@@ -1,8 +1,8 @@
 """Store the timeline of a map in batches; its items are numbered 1, 2, 3, … without gaps.
 
-A batch is a few lines of JSON under the number of its first item. Two writers that continue from the same item
-collide on that number, and one of them is rejected. After the match, batches are merged into larger, compressed
-batches, which read the same. Old batches are deleted.
+A batch is one row: a few items as lines of JSON, stored under the number of the first item. If two writers append after
+the same item, they use the same number, so one write fails. After the match, batches are merged into larger, compressed
+batches, from which the same items are read. Batches are deleted after their retention period.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Statem
 from matchpod.storage.rows import read_number, write_one
 
 MERGED_ITEMS: Final = 500
-"""Maximum number of items in a merged batch, enough to compress well (to a tenth), few enough to unpack for a page."""
+"""Maximum number of items in a merged batch: enough to compress to a tenth, few enough to unpack whenever a page is
+read."""
 PRUNE_BATCHES: Final = 1_000
 """Maximum number of batches deleted per transaction, few enough that other writers hardly wait."""
 
-# JSON contains no raw newline, so lines need no escaping.
+# JSON contains no raw newline, so the lines need no escaping.
 _LINE_SEPARATOR: Final = b"\n"
 
-# Read the batch with the next item (or the first remaining batch if older ones were deleted), and as many more batches
-# as can hold the requested items. It is a single query, so that no merge can happen in between.
+# Read the batch with the next item (if older batches were deleted, the first remaining batch), and as many further
+# batches as the requested items may need. A single query, so that batches cannot be merged in between.
 _READ_AFTER: Final = """
     SELECT first_seq, is_compressed, body FROM map_events
     JOIN (SELECT COALESCE(
@@ -43,9 +44,9 @@ _READ_AFTER: Final = """
 def append(map_id: str, first_seq: int, lines: Sequence[bytes], *, at_ms: int) -> Statement:
     """Store items numbered from `first_seq`; DuplicateError if an item with that number exists."""
     if not lines:
-        raise ValueError("a batch has at least one item")
-    # A merged batch may contain the number without starting at it. Then the start of that batch is inserted instead, so
-    # that the key collides.
+        raise ValueError("a batch must have at least one item")
+    # The number may be within a merged batch. Then use the number of that batch, so that the insert violates the
+    # primary key.
     return Statement(
         "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body) VALUES (:map_id, COALESCE(("
         " SELECT CASE WHEN first_seq + count > :first_seq THEN first_seq END FROM map_events"
@@ -69,12 +70,12 @@ async def read_after(db: Database, map_id: str, after_seq: int, *, limit: int) -
         lines = _lines(body, is_compressed)
         items += [item for item in enumerate(lines, first_seq) if item[0] > after_seq]
         if len(items) >= limit:
-            break  # the next batch need not be decompressed
+            break  # the requested items are complete: do not decompress the next batch
     return items[:limit]
 
 
 async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
-    """Return the number of the last item of each map of a server, by map id; maps without items are left out."""
+    """Return, by map id, the number of the last item of each map of a server; maps without items are left out."""
     rows = await db.read(
         "SELECT map_id, first_seq + count - 1 FROM maps JOIN map_events ON map_id = maps.id"
         " AND first_seq = (SELECT MAX(newest.first_seq) FROM map_events AS newest WHERE newest.map_id = maps.id)"
@@ -96,7 +97,7 @@ async def last_seq(db: Database, map_id: str) -> int:
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
-# Matches in progress are excluded, because their next item is numbered after the last stored item.
+# Matches in progress are excluded, because their last stored item determines the number of the next item.
 _OLD: Final = (
     "FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
     " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
@@ -111,7 +112,7 @@ class _Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def compact(db: Database, server_id: str) -> None:
-    """Merge and compress the items of an ended match; they read the same as before."""
+    """Merge and compress the items of an ended match. Reading returns the same items as before."""
     rows = await db.read("SELECT id FROM maps WHERE server_id = :server_id", {"server_id": server_id})
     for (map_id,) in msgspec.convert(rows, list[tuple[str]]):
         found = await db.read(
@@ -122,7 +123,7 @@ async def compact(db: Database, server_id: str) -> None:
         if found:
             batches = msgspec.convert(found, list[_Batch])
             merge = await asyncio.to_thread(_merge, map_id, batches)
-            # Both errors mean that another process has merged or deleted the batches meanwhile.
+            # Both errors mean that another process has merged or deleted these batches in the meantime.
             with contextlib.suppress(DuplicateError, NothingChangedError):
                 await db.write(merge)
 
@@ -148,7 +149,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
                         "map_id": map_id,
                         "first_seq": items[0][0],
                         "count": len(items),
-                        # A merged batch is pruned when its newest item is old enough.
+                        # The time of a merged batch is that of its newest item, because `prune` compares this time.
                         "at_ms": max(at_ms for _, at_ms, _ in items),
                         "body": body,
                     },
@@ -158,7 +159,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
 
 
 def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Yield the items (number, time, JSON) of batches, split where the numbering has a gap."""
+    """Yield the items (number, time, JSON) of batches. Start a new list at each gap in the numbers."""
     run: list[tuple[int, int, bytes]] = []
     for batch in batches:
         if run and batch.first_seq != run[-1][0] + 1:
@@ -170,7 +171,7 @@ def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete batches older than a time, except those of matches in progress; return the number of deleted items."""
+    """Delete batches older than a time, except those of matches in progress; return how many items were deleted."""
     delete = (
         "DELETE FROM map_events WHERE (map_id, first_seq) IN ("
         f" SELECT old.map_id, old.first_seq {_OLD} ORDER BY old.at_ms LIMIT :limit) RETURNING count"
@@ -184,8 +185,8 @@ async def prune(db: Database, before_ms: int) -> int:
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
-    """Return how many items `prune` would delete."""
-    # In PostgreSQL the sum of BIGINTs is a NUMERIC.
+    """Return the number of items that `prune` would delete."""
+    # In PostgreSQL, SUM of BIGINT values is NUMERIC.
     sql = f"SELECT CAST(COALESCE(SUM(old.count), 0) AS BIGINT) {_OLD}"
     return await read_number(db, sql, {"before_ms": before_ms})
 

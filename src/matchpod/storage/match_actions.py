@@ -1,4 +1,4 @@
-"""Store the actions that people requested on matches, and their states."""
+"""Store actions that users have requested on matches, and the state of each action."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN: Final = "state IN ('requested', 'sent')"
 
 
 class ActionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested action on a match; the fields are the columns."""
+    """An action that was requested on a match; the fields are the columns."""
 
     id: str
     server_id: str
@@ -24,16 +24,16 @@ class ActionRow(msgspec.Struct, frozen=True, kw_only=True):
     requested_at_ms: int
     changed_at_ms: int
     created_by: str
-    """The id of a key or session, or the actor of the command line."""
+    """Id of the API key or session that requested the action; for a command, the actor name of the command line."""
     request: bytes
-    """The request as JSON."""
+    """The body of the request, as JSON."""
 
 
 def insert(row: ActionRow) -> Statement:
-    """Store a new action; NothingChangedError unless its match is being driven.
+    """Store a new action; NothingChangedError unless its match is running.
 
-    It must come after the statement that appends to the match's log, because that statement waits for a transaction
-    that is ending the match.
+    Run this statement after the one that appends to the match's log. If another transaction is ending the match, that
+    statement waits for it, so this statement sees that the match has ended.
     """
     return Statement(
         f"INSERT INTO match_actions ({rows.column_list(ActionRow)})"
@@ -45,7 +45,7 @@ def insert(row: ActionRow) -> Statement:
 
 
 def change(action_id: str, state: ActionState, detail: str | None, now_ms: int) -> Statement:
-    """Store the new state of an action, unless it has ended."""
+    """Store the new state of an action; no effect if the action is no longer open."""
     return Statement(
         "UPDATE match_actions SET state = :state, detail = :detail, changed_at_ms = :now_ms"
         f" WHERE id = :id AND {_OPEN}",
@@ -54,7 +54,7 @@ def change(action_id: str, state: ActionState, detail: str | None, now_ms: int) 
 
 
 def fail_open(server_id: str, detail: str, now_ms: int) -> Statement:
-    """Mark all open actions of a match as failed. It must come after the statement that appends the last log entry."""
+    """Mark all open actions of a match as failed. Run it after the statement that appends the last log entry."""
     return Statement(
         "UPDATE match_actions SET state = :failed, detail = :detail, changed_at_ms = :now_ms"
         f" WHERE server_id = :server_id AND {_OPEN}",
@@ -75,7 +75,7 @@ async def get(db: Database, server_id: str, action_id: str) -> ActionRow | None:
 
 
 async def waiting(db: Database) -> list[tuple[str, int]]:
-    """Return the matches with an action that was not sent yet, each with the number of its newest log entry."""
+    """Return the matches with an action that was not sent yet, each with the number of the match's newest log entry."""
     found: list[Row] = await db.read(
         "SELECT raw_log_heads.server_id, raw_log_heads.seq FROM raw_log_heads WHERE raw_log_heads.server_id IN"
         " (SELECT server_id FROM match_actions WHERE state = 'requested')"

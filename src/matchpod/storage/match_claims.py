@@ -1,4 +1,4 @@
-"""Store who takes care of a match that needs attention (a claim). The whole organization sees its name and note."""
+"""Store claims: who in the organization takes care of a match that needs attention. All its users see name and note."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class MatchClaim(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     note: str
     claimed_by: str
-    """The id of a key, or of a session without a key."""
+    """Id of the API key; if the session was started without a key, the session's id."""
     claimed_at_ms: int
 
 
 async def of_organization(db: Database, org_id: str, since_ms: int) -> list[MatchClaim]:
-    """Return the claims since a time."""
+    """Return an organization's claims that were made since a time."""
     rest = "FROM match_claims WHERE org_id = :org_id AND claimed_at_ms >= :since_ms"
     return await rows.read_all(db, MatchClaim, rest, {"org_id": org_id, "since_ms": since_ms})
 
 
 def claim(given: MatchClaim) -> Statement:
-    """Store a claim, which replaces an earlier claim on the match."""
+    """Store a claim; it replaces an earlier claim on the same match."""
     columns = given.__struct_fields__
     changed = ", ".join(f"{name} = excluded.{name}" for name in columns if name != "server_id")
     sql = (

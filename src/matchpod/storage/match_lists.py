@@ -1,8 +1,8 @@
-"""List an organization's matches, which are rows of `servers`: by page, newest first, or all open ones.
+"""List an organization's matches (rows of `servers`): page by page, newest first, or all that are open.
 
-Ties are ordered by id. Pages and totals work as in `history_lists`. Totals by status and phase are stored for ended
-servers only. Open servers are few, and counted when they are listed. Lists by external match id, search words, label or
-outcome are also counted when they are listed; their indexes limit what is read.
+Matches of the same time are ordered by id. Pages and totals work as in `history_lists`. Totals by status and phase are
+stored only for ended matches. The few open matches are counted when they are listed. So are lists filtered by external
+match id, search words, label or outcome; their indexes limit how many rows are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from matchpod.storage.server_labels import conditions_of, newest_labeled
 from matchpod.storage.servers import IS_OPEN_ONLY, ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
-"""Maximum number of servers in a list without stored totals; a narrower time range finds older servers."""
+"""Maximum number of servers in a list whose total is not stored. Older servers can be found with a narrower time
+range."""
 
 _COLUMNS: Final = "SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers"
 """The columns of `servers` under the names that `history_lists` uses."""
@@ -35,7 +36,7 @@ _OPEN: Final = (
     "SELECT id, org_id, CAST(created_at_ms AS BIGINT) AS sort_ms, CAST(region AS TEXT) AS map_name, {} AS status"
     f" FROM servers WHERE {IS_OPEN_ONLY}"
 )
-"""The same for open servers, which are few. The casts keep SQLite from using an index that has all servers."""
+"""The same query for open servers, which are few. The casts keep SQLite from using an index of all servers."""
 
 _OUTCOMES: Final = {
     ListedOutcome.FINISHED: ("match_phase = 'ended'", "reason IS NULL"),
@@ -47,12 +48,13 @@ _OUTCOMES_BY_ID: Final = {
     ListedOutcome.CANCELED: ("COALESCE(reason, '') <> ''", "status || '' = 'stopped'"),
     ListedOutcome.FAILED: ("COALESCE(reason, '') <> ''", "status || '' = 'failed'"),
 }
-"""The same for servers found by id. It keeps PostgreSQL from using the partial index of servers without a result."""
+"""The same conditions for servers found by id. They keep PostgreSQL from using the partial index of servers without a
+result."""
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
 
 class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map of a listed server. The numbers of maps won are those of its series; None if the match is not a series."""
+    """A map of a listed match. `team1_maps_won` and `team2_maps_won` are those of the series; None without a series."""
 
     server_id: str
     map_number: int
@@ -73,9 +75,9 @@ _MAP_COLUMNS: Final = ", ".join(
 
 
 async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[ListedMap]:
-    """Return, in order, the first map of each server, and its other maps that were played or may still be played."""
+    """Return, per match in order, its first map, and its other maps that were played or may still be played."""
     listed, params = parameter_list("server_id", server_ids)
-    # The server ids are listed twice, so that PostgreSQL uses the index of `series` too.
+    # The condition on the server ids is repeated for `series`, so that PostgreSQL uses that table's index too.
     found = await db.read(
         f"SELECT {_MAP_COLUMNS} FROM maps LEFT JOIN series"
         f" ON series.server_id = maps.server_id AND series.server_id IN {listed}"
@@ -93,7 +95,7 @@ async def list_matches(
     deep_offset: int = DEEP_OFFSET,
     positions: ListPositions | None = None,
 ) -> tuple[int, list[ServerSummary]]:
-    """Return the number of servers that match the query, and the requested page."""
+    """Return the total number of matches selected by the query, and the requested page of them."""
     if query.is_empty:
         return 0, []
     if query.external_match_id is not None:
@@ -111,7 +113,7 @@ async def list_matches(
     if (query.page - 1) * query.page_size >= total:
         return total, []
     page = PageRange.of(query.page, query.page_size, total)
-    # Open servers are few, and not counted per day.
+    # The counts per day do not contain open servers, which are few.
     ids, params = await page_of_ids(
         db, selection, page, deep_offset=deep_offset if is_counted else total, positions=positions
     )
@@ -120,15 +122,15 @@ async def list_matches(
 
 
 async def open_of(db: Database, org_id: str) -> list[ServerRow]:
-    """Return the servers of an organization whose match has no outcome, newest first."""
-    # Sorted here, because for ORDER BY, SQLite would read all servers of the organization in the order of an index.
+    """Return the servers of an organization's matches without an outcome, newest first."""
+    # Sort here: with ORDER BY, SQLite would read all servers of the organization from an index in this order.
     rest = f"FROM servers WHERE org_id = :org_id AND {IS_OPEN_ONLY}"
     found = await read_all(db, ServerRow, rest, {"org_id": org_id})
     return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
 
 
 async def finished_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches finished at or after a time, the latest first."""
+    """Return the server ids of matches that finished with a result since a time, the latest end first."""
     found = await db.read(
         "SELECT id FROM servers WHERE org_id = :org_id AND ended_at_ms >= :since_ms AND reason IS NULL"
         " ORDER BY ended_at_ms DESC, id LIMIT :limit",
@@ -148,13 +150,13 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
         parts=tuple(part.format(column) for part in _parts(status, query.region)),
-        from_ms=max(query.from_ms or 0, 0),  # a negative day has the count of all days
+        from_ms=max(query.from_ms or 0, 0),  # the count of all days is stored under day -1
         before_ms=query.before_ms,
     )
 
 
 def _parts(status: str | None, region: str | None) -> tuple[str, ...]:
-    """Return queries for the servers that may have the status. Only ended servers have an index by region."""
+    """Return queries for the servers that may have the status. Only ended servers have an index with the region."""
     if status not in _COUNTED:
         return (_OPEN,)
     if region is None:
@@ -183,13 +185,14 @@ async def _list_by_words(db: Database, org_id: str, query: MatchListQuery) -> tu
 async def _list_found(
     db: Database, org_id: str, by_index: tuple[str, dict[str, Value]], query: MatchListQuery
 ) -> tuple[int, list[ServerSummary]]:
-    """Count and list the servers that the query `by_index` finds and that match all other filters."""
+    """Count the servers that `by_index` finds and that match all other filters, and return the requested page."""
     found, found_params = by_index
     conditions, params = _conditions(org_id, msgspec.structs.replace(query, from_ms=None, before_ms=None))
     of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
     found_params = {**params, **found_params, **label_params}
     if conditions != "org_id = :org_id" or of_labels:
-        # A subquery per server instead of a join: PostgreSQL could reverse a join, and run the search for every server.
+        # Check each server in a subquery. With a join, PostgreSQL could begin with `servers`, and run the search for
+        # each.
         joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
         found = f"SELECT * FROM ({found}) AS labeled WHERE (SELECT 1 FROM servers WHERE {joined} LIMIT 1) = 1"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
@@ -202,7 +205,7 @@ async def _list_found(
 async def _list_few(
     db: Database, selected: str, params: dict[str, Value], query: MatchListQuery
 ) -> tuple[int, list[ServerSummary]]:
-    """Count and list the servers that a query selects, which are few enough to read all of them."""
+    """Count the servers of a query, and return the requested page. They are few enough to be read all at once."""
     counted = f"SELECT 1 {selected} LIMIT :max_listed"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", params | {"max_listed": MAX_LISTED})
     start = (query.page - 1) * query.page_size
@@ -219,7 +222,7 @@ async def _count_open(db: Database, org_id: str, query: MatchListQuery) -> int:
 def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False) -> tuple[str, dict[str, Value]]:
     """Return the WHERE conditions of a query, and their parameters.
 
-    Unless `is_ordered`, they prevent the database from using an index on `created_at_ms`.
+    Unless `is_ordered`, the conditions prevent the database from using an index on `created_at_ms`.
     """
     given: dict[str, Value] = {
         "org_id": org_id,
@@ -229,7 +232,8 @@ def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False)
         "status": None if query.needs_phase else query.status,
     }
     params = plain({name: value for name, value in given.items() if value is not None})
-    # Few servers have the same external id, or are open. `|| ''` keeps SQLite from using an index by region instead.
+    # Few servers have the given external id or are open, so those are read: `|| ''` keeps SQLite from using an index by
+    # region.
     conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
     if query.outcome is not None:
         conditions += (_OUTCOMES if is_ordered else _OUTCOMES_BY_ID)[query.outcome]

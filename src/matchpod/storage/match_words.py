@@ -1,8 +1,8 @@
 """Store the search words of matches, and find matches by words.
 
-A search word is a prefix of stored words. A search reads the newest matches with its rarest word from an index, and
-then checks them for the other words. So it takes as long with a million matches as with a thousand, but it may miss
-old matches if all words are frequent.
+A word of a search finds all stored words that begin with it. The search reads the newest matches that have its rarest
+word from an index, and then checks them for its other words. It takes as long with a million matches as with a
+thousand, but may miss old matches if all its words are frequent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from matchpod.storage import rows
 from matchpod.storage.packed import unpack
 
 MAX_EXPANDED: Final = 20
-"""Maximum number of stored words that a search word stands for, in alphabetical order."""
+"""Maximum number of stored words that one word of a search can stand for; the first in alphabetical order are used."""
 COMPARED: Final = 1_000
-"""Maximum number of matches counted per search word, to find the rarest."""
+"""Maximum number of matches counted per word of a search, to find the rarest word."""
 
 
 class UnindexedMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class UnindexedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedPlayer(msgspec.Struct, frozen=True, rename="camel"):
-    """A player with the name that they had in a match."""
+    """A player's SteamID and the name that they had in a match."""
 
     steam_id: str
     name: str
@@ -52,7 +52,7 @@ async def unindexed(db: Database, *, limit: int) -> list[UnindexedMatch]:
 
 
 async def players_of(db: Database, server_ids: Sequence[str]) -> dict[str, list[NamedPlayer]]:
-    """Return, per server, the players of its ended maps."""
+    """Return, by server id, the players in the stored statistics of the match's maps."""
     listed, params = rows.parameter_list("id", server_ids)
     found = await db.read(
         "SELECT maps.server_id, map_stats.leaderboard FROM maps JOIN map_stats ON map_stats.map_id = maps.id"
@@ -69,7 +69,7 @@ _decode_players: Final = msgspec.json.Decoder(list[NamedPlayer]).decode
 
 
 def insert(match: UnindexedMatch, words: Sequence[str]) -> list[Statement]:
-    """Store words of a match, and mark the match as searchable unless it has ended meanwhile."""
+    """Store words of a match, and mark it as searchable. Do not mark it if it has ended since `match` was read."""
     statements = []
     if words:
         values = ", ".join(f"(:org_id, :word_{at}, :created_at_ms, :server_id)" for at in range(len(words)))
@@ -83,7 +83,7 @@ def insert(match: UnindexedMatch, words: Sequence[str]) -> list[Statement]:
 
 
 def insert_names(org_id: str, names: Iterable[tuple[str, str]]) -> list[Statement]:
-    """Store words of player names; `names` has pairs of a word and a SteamID."""
+    """Store the words of player names; `names` contains pairs of a word and a SteamID."""
     sql = "INSERT INTO player_names (org_id, word, steam_id) VALUES (:org_id, :word, :steam_id) ON CONFLICT DO NOTHING"
     return [Statement(sql, {"org_id": org_id, "word": word.encode(), "steam_id": player}) for word, player in names]
 
@@ -93,7 +93,7 @@ async def newest_with_words(
 ) -> tuple[str, dict[str, Value]] | None:
     """Return a query for the newest matches that have all words and were created in a time range.
 
-    Its columns are `labeled_id` and `labeled_ms`, as in `newest_labeled`. None if no match can have all words.
+    Its columns are `labeled_id` and `labeled_ms`, as in `newest_labeled`. Return None if no match has all words.
     """
     expanded = [await _expanded(db, org_id, word) for word in words]
     if not expanded or not all(expanded):
@@ -121,29 +121,29 @@ async def newest_with_words(
     for number, stored in enumerate(others):
         listed = ", ".join(f":other_{number}_{at}" for at in range(len(stored)))
         params |= {f"other_{number}_{at}": word for at, word in enumerate(stored)}
-        # With EXISTS, PostgreSQL would join all matches that have the word, and time out.
+        # With EXISTS, PostgreSQL would join all matches that have the word, and the query would time out.
         conditions.append(
             f"(SELECT 1 FROM match_words AS more WHERE more.org_id = :org_id AND more.word IN ({listed})"
             " AND more.created_at_ms = rarest.created_at_ms AND more.server_id = rarest.server_id LIMIT 1) = 1"
         )
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    # UNION removes duplicates: a match may have several of the words.
+    # UNION removes duplicates, because a match may have several of the words.
     sql = f"SELECT server_id AS labeled_id, created_at_ms AS labeled_ms FROM ({' UNION '.join(parts)}) AS rarest{where}"
     return sql, params
 
 
 async def _expanded(db: Database, org_id: str, word: str) -> list[bytes]:
-    """Return the stored words that begin with this word, and the SteamIDs of players with such a word in their name."""
+    """Return the stored words that begin with `word`, and the SteamIDs of players with such a word in their name."""
     if is_whole(word):
         return [word.encode()]
     params: dict[str, Value] = {
         "org_id": org_id,
         "least": word.encode(),
-        "end": word.encode() + b"\xff",  # UTF-8 never contains this byte
+        "end": word.encode() + b"\xff",  # UTF-8 never contains this byte, so all words with this prefix are less
         "maximum": MAX_EXPANDED,
     }
     after = "(SELECT word FROM match_words WHERE org_id = :org_id AND word {} AND word < :end ORDER BY word LIMIT 1)"
-    # The recursion has one step per word, however many matches have the word.
+    # The recursion takes one step per stored word, no matter how many matches have that word.
     found = await db.read(
         f"WITH RECURSIVE found (word, number) AS (SELECT {after.format('>= :least')}, 1 UNION ALL"
         f" SELECT {after.format('> found.word')}, number + 1 FROM found WHERE word IS NOT NULL AND number < :maximum)"

@@ -1,11 +1,12 @@
-"""Migrate a database to the newest schema, one transaction per migration.
+"""Migrate a database to the newest schema, with one transaction per migration.
 
-Replicas may start at the same time: the first replica to insert the row of a version applies it, the others skip it.
+Replicas may start at the same time. The first replica that inserts the row of a version applies its migration; the
+others skip it.
 
-Two tables record the schema of a database. The highest row of `schema_versions` is the version that a process must know
-to use the database; a process that knows only an older version must not start. The highest row of both tables is the
-version that was applied. Migrations that only expand the schema are recorded in `applied_migrations`, so processes of
-the last release can run, and start, beside processes of this release. See `schema.CONTRACTIONS`.
+Two tables record the schema. The highest number in `schema_versions` is the version that a process must know to use the
+database; a process that knows only older versions must not start. The highest number in both tables is the version that
+was applied. Migrations that only expand the schema are recorded in `applied_migrations`, so processes of the previous
+release can still start, and run next to processes of this release. See `schema.CONTRACTIONS`.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from matchpod.storage.token_migration import Seal, hash_tokens
 _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitable[list[Statement]]]]] = {
     HASHED_TOKENS: hash_tokens
 }
-"""By migration, a function that converts stored rows. The function returns statements to run after the migration's
-statements."""
+"""Functions that convert stored rows, by migration. The statements that a function returns run after those of its
+migration."""
 
 VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
 
 LOCK_PAUSE_S: Final = 5.0
-"""Seconds before a migration that found a table locked is retried."""
+"""Pause in seconds before a migration is retried whose tables were locked."""
 _LOGGED_TRIES: Final = 12
-"""A migration that waits for a lock logs one in this many tries, which is one per minute."""
+"""Number of attempts per log line of a migration that waits for a lock: one line per minute."""
 
 _SUBJECT: Final = re.compile(
     r"\s*((?:CREATE|DROP|ALTER) [A-Z ]+ \w+(?: (?:ADD|RENAME|DROP) COLUMN \w+)?|UPDATE \w+|INSERT INTO \w+)"
@@ -45,16 +46,16 @@ _log = logging.getLogger(__name__)
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema of a database, as numbers of migrations."""
+    """Schema versions of a database. A version is the number of a migration."""
 
     applied: int
-    """The number of the newest applied migration; 0 if none was applied."""
+    """The newest applied migration; 0 if none was applied."""
     required: int
-    """The number of the newest migration that a process must know to use the database."""
+    """The newest migration that a process must know to use the database."""
 
 
 class NewerSchemaError(Exception):
-    """The database has the schema of a newer version of Matchpod; this version must not touch it."""
+    """The schema requires a newer version of Matchpod; this version must not use the database."""
 
     def __init__(self, required: int, known: int) -> None:
         super().__init__(
@@ -72,15 +73,16 @@ async def migrate(
     lock_ms: int = LOCK_MS,
     lock_pause_s: float = LOCK_PAUSE_S,
 ) -> int:
-    """Apply the missing migrations and return the version; NewerSchemaError if the database requires a newer Matchpod.
+    """Apply the missing migrations, and return the schema version; NewerSchemaError if it requires a newer Matchpod.
 
-    The version may be higher than this process knows, if a newer process has expanded the schema. With PostgreSQL, a
-    migration is retried until it can lock its tables, without blocking other processes meanwhile.
+    The returned version may be unknown to this process, if a newer process has expanded the schema. With PostgreSQL, a
+    migration that cannot lock its tables is retried. Other processes are not blocked while it waits.
     """
     tries = 0
     for table in VERSION_TABLES:
         if not await _exists(db, table):
-            # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
+            # If two replicas create the table at the same time, PostgreSQL raises an error in one of them; the table
+            # exists then.
             with contextlib.suppress(DuplicateError):
                 await write_one(db, f"CREATE TABLE IF NOT EXISTS {table} (version BIGINT PRIMARY KEY)")
     version = await current_version(db)
@@ -88,9 +90,9 @@ async def migrate(
         migration = MIGRATIONS[version]
         convert = _CONVERSIONS.get(migration)
         converted = await convert(db, seal) if convert else []
-        # DuplicateError means that another replica has just applied this version, and our transaction was rolled back.
-        # NothingChangedError means that rows have changed since they were converted, so they are converted again.
-        # The marks come first, because other replicas wait at them for as long as the migration takes.
+        # DuplicateError: another replica has just applied this version, and our transaction was rolled back.
+        # NothingChangedError: rows have changed after they were converted, so convert them again. The row of the
+        # version is inserted first, so that other replicas wait for it while the migration runs.
         waits = with_short_waits(migration, lock_ms) if db.is_postgres else ()
         changes = (Statement(sql, is_long=True) for sql in migration)
         try:
@@ -111,7 +113,7 @@ async def migrate(
 
 
 def _marks(version: int, contractions: Mapping[tuple[str, ...], int]) -> list[Statement]:
-    """Return the statements that record the migration from a version to the next."""
+    """Return the statements that record the migration from this version to the next."""
     table = "schema_versions" if version < WITHOUT_EXPANSIONS else "applied_migrations"
     marks = [Statement(f"INSERT INTO {table} (version) VALUES (:version)", {"version": version + 1})]
     if required := contractions.get(MIGRATIONS[version]):
@@ -132,7 +134,7 @@ async def required_version(db: Database) -> int:
 
 
 async def read_version(db: Database) -> SchemaVersion:
-    """Return the schema of a database of any version, or of an empty database, without changing it."""
+    """Read the schema version of any database, even a new or empty one, without changing the database."""
     found = {
         table: await read_number(db, f"SELECT COALESCE(MAX(version), 0) FROM {table}")
         for table in VERSION_TABLES
@@ -142,12 +144,12 @@ async def read_version(db: Database) -> SchemaVersion:
 
 
 def describe(version: int) -> str:
-    """Return what the migration to a version changes, for operators."""
+    """Describe for operators what the migration to a version changes."""
     found = (_SUBJECT.match(sql) for sql in MIGRATIONS[version - 1])
     return ", ".join(dict.fromkeys(" ".join(subject[1].split()) for subject in found if subject))
 
 
 async def _exists(db: Database, table: str) -> bool:
-    # PostgreSQL allows CREATE TABLE IF NOT EXISTS only to roles that may create tables, even if the table exists.
+    # In PostgreSQL, CREATE TABLE IF NOT EXISTS needs the right to create tables, even if the table exists.
     catalog = "pg_class WHERE oid = to_regclass(:name)" if db.is_postgres else "sqlite_master WHERE name = :name"
     return await read_number(db, f"SELECT COUNT(*) FROM {catalog}", {"name": table}) > 0

@@ -1,8 +1,9 @@
-"""Keep a PostgreSQL migration that waits for a lock from blocking running matches.
+"""Keep PostgreSQL migrations that wait for a lock from blocking running matches.
 
-Dropping an index or adding a column needs an exclusive lock. A `pg_dump` locks all tables until it ends, and meanwhile
-all other queries would queue behind the waiting migration. So a migration has a short lock timeout, and is retried
-until the tables are free. It tries these locks before it builds an index, so that a timeout costs no work.
+Dropping an index or adding a column needs an exclusive lock. `pg_dump` locks all tables until it ends, and all later
+queries would queue behind a migration that waits for it. So a migration has a short lock timeout, and is retried until
+its tables are free. Before it builds an index, it acquires all its locks once and releases them, so that no work is
+lost after a timeout.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from matchpod.ports import Database, Statement
 from matchpod.storage.schema import MIGRATIONS
 
 LOCK_MS: Final = 500
-"""The lock timeout of a migration, far longer than a transaction of a running match keeps a lock."""
+"""Lock timeout of a migration in ms. A transaction of a running match holds its locks for a much shorter time."""
 
 _INDEX: Final = re.compile(r"\s*CREATE (?:UNIQUE )?INDEX (\w+)\s+ON (\w+)")
 _TABLE_OF_INDEX: Final = {found[1]: found[2] for sqls in MIGRATIONS for sql in sqls if (found := _INDEX.match(sql))}
@@ -24,7 +25,7 @@ _CHANGED: Final = re.compile(r"\s*(?:ALTER TABLE (?P<table>\w+)|DROP INDEX (?P<i
 
 
 def locked_tables(migration: Sequence[str]) -> list[str]:
-    """Return the tables that this migration locks exclusively, except those that it creates itself."""
+    """Return the tables that this migration locks exclusively, except tables that it creates."""
     changes = (change for sql in migration if (change := _CHANGED.match(sql)))
     tables = dict.fromkeys(change["table"] or _TABLE_OF_INDEX[change["index"]] for change in changes)
     new = {found[1] for sql in migration if (found := _NEW.match(sql))}
@@ -32,7 +33,7 @@ def locked_tables(migration: Sequence[str]) -> list[str]:
 
 
 def with_short_waits(migration: Sequence[str], lock_ms: int = LOCK_MS) -> list[Statement]:
-    """Return the first statements for a migration's transaction, which set the lock timeout and try the locks."""
+    """Return the first statements of a migration's transaction: set the lock timeout, and try to acquire the locks."""
     limit = [Statement(f"SET LOCAL lock_timeout = {lock_ms}")]
     tables = locked_tables(migration)
     if not tables:
@@ -42,7 +43,7 @@ def with_short_waits(migration: Sequence[str], lock_ms: int = LOCK_MS) -> list[S
 
 
 async def who_locks(db: Database, migration: Sequence[str]) -> list[str]:
-    """Return the programs that have locked a table of `locked_tables`, the oldest transaction first."""
+    """Return the names of the programs that hold a lock on one of `locked_tables`, the longest transaction first."""
     sql = """
     SELECT activity.application_name || ' (process ' || activity.pid || ')' FROM pg_stat_activity AS activity
     WHERE activity.datname = current_database() AND activity.pid <> pg_backend_pid() AND activity.pid IN (

@@ -1,8 +1,8 @@
-"""Store the events of an organization's matches, numbered 1, 2, 3, … without gaps in the order of their transactions.
+"""Store the events of an organization's matches, numbered 1, 2, 3, … without gaps, in commit order.
 
-The number is assigned under the organization's lock (`history_counts.lock`), which is held until the commit. So no
-event becomes visible before an event with a lower number. The newest event of an organization is never deleted, because
-the next number follows from it. Events are deleted oldest first, so the remaining numbers have no gaps.
+A number is assigned while the transaction holds the organization's lock (`history_counts.lock`), until it commits. So
+an event never becomes visible before events with lower numbers. Events are deleted oldest first, but the newest event
+of an organization is kept, because the next number is derived from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INSERT: Final = (
 
 
 def append(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement]:
-    """Store events (JSON) under the next numbers. The statements should come last: other writers wait for the lock."""
+    """Store events (JSON) under the next numbers. Run these statements last: other writers wait for the lock."""
     inserted = [insert(org_id, line, at_ms=at_ms) for line in lines]
     return [history_counts.lock(org_id), *inserted] if lines else []
 
@@ -35,8 +35,8 @@ def append(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement
 def insert(org_id: str, line: bytes, *, at_ms: int, only_if: str = "", **params: Value) -> Statement:
     """Store an event, in a transaction that has locked the counts of the organization.
 
-    `only_if` is an SQL condition with its `params`; NothingChangedError if it is false. As part of this statement, it
-    costs no additional round trip.
+    `only_if` is an SQL condition, and `params` are its parameters; NothingChangedError if it is false. It is a part of
+    the INSERT, so checking it takes no additional round trip.
     """
     sql = f"{_INSERT} WHERE {only_if}" if only_if else _INSERT
     return Statement(sql, {"org_id": org_id, "at_ms": at_ms, "line": line, **params}, must_change=True)
@@ -77,7 +77,7 @@ async def read_after(db: Database, org_id: str, seq: int, *, limit: int) -> list
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the events of each organization that come before its first event since a time; return how many."""
+    """Delete, per organization, the events before its oldest event since a time; return how many were deleted."""
     deleted = 0
     org_id = await _next_org(db, "")
     while org_id is not None:
@@ -104,14 +104,14 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def _next_org(db: Database, org_id: str) -> str | None:
-    """Return the next organization with events; the index finds it without reading the events."""
+    """Return the id of the next organization that has events; the index finds it without reading the events."""
     rows = await db.read("SELECT MIN(org_id) FROM organization_events WHERE org_id > :org_id", {"org_id": org_id})
     return msgspec.convert(rows[0][0], str | None)
 
 
 async def _prunable(db: Database, org_id: str, before_ms: int) -> tuple[int, int]:
-    """Return the numbers of the first event, and of the first event to keep."""
-    rows = await db.read(  # two subqueries, because SQLite uses an index for MIN or MAX only if a query has one of them
+    """Return the number of the oldest event, and the number of the oldest event to keep."""
+    rows = await db.read(  # two subqueries, because SQLite uses an index only for a query with a single MIN or MAX
         "SELECT (SELECT MIN(seq) FROM organization_events WHERE org_id = :org_id),"
         " (SELECT MAX(seq) FROM organization_events WHERE org_id = :org_id)",
         {"org_id": org_id},

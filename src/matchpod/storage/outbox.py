@@ -1,9 +1,9 @@
 """Store match outcomes and their callbacks (both in one transaction), and implement the delivery queues.
 
-Callbacks and webhook deliveries have a queue each. A row is claimed under a lease and sent, and then the attempt is
-recorded. After a crash in between, the row is sent again with the same id and the same bytes. To limit such repeats, a
-claim counts the attempts that are not recorded yet, and postpones the next attempt. Compaction removes the result from
-the body of a callback, because the outcome has it too; functions that return callbacks insert it again.
+Callbacks and webhook deliveries are two queues. A row is claimed with a lease and sent; then the attempt is recorded.
+If the process crashes in between, the row is sent again with the same id and the same bytes. To limit such repeats,
+each claim increments the number of unrecorded attempts and postpones the next attempt. Compaction removes the result
+from the body of a callback, because the outcome contains it too. Functions that return callbacks insert it again.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from matchpod.storage import packed, rows
 from matchpod.storage.servers import HANDOVER_MS, LATEST_REPEAT_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
-"""How long the lease of a callback lasts. An attempt takes at most 15 s."""
+"""Duration of a callback's lease in ms. An attempt takes at most 15 s."""
 
 REDELIVERY: Final = "redelivery"
-"""Set as lease owner if a redelivery is requested during an attempt, so that another attempt follows."""
+"""Replaces the lease owner if a redelivery is requested during an attempt, so that another attempt follows."""
 
 REPEAT_AFTER_MS: Final = (0, 60_000, 120_000, 240_000, 480_000, LATEST_REPEAT_MS)
-"""Delays before an attempt that was not recorded is repeated, by the number of unrecorded attempts before it.
+"""Delay in ms before an unrecorded attempt is repeated, by the number of earlier unrecorded attempts.
 
 The first repeat is due at once, because usually only a single process has died. There are at most 8 repeats per hour.
 """
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended; one per match, never changed."""
+    """How a match ended. A match has one outcome, which never changes."""
 
     server_id: str
     kind: str
@@ -47,30 +47,31 @@ class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     result: bytes | None = None
     callback_body: bytes
-    """The callback body of a canceled match, with details of its end; empty if there is a result."""
+    """The callback body of a canceled match, with details of its end; empty if the match has a result."""
 
 
 class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A callback and the state of its delivery."""
+    """A callback to a match's caller, and the state of its delivery."""
 
     id: str
     server_id: str
     org_id: str
     host: str = ""
-    """Host of the URL (`host_of`); empty in rows of older versions."""
+    """Host and port of the URL (`host_of`); empty in rows of older versions."""
     url: str
     auth: bytes | None = None
-    """Sealed. It is kept with the callback, because the callback may be sent again at any time."""
+    """The authorization for the callback's receiver, sealed. It is never deleted, because the callback may be sent
+    again at any time."""
     body: bytes
     created_at_ms: int
     attempts: int = 0
     next_at_ms: int | None = None
-    """None if no further attempt is scheduled."""
+    """Time of the next attempt; None if no further attempt is scheduled."""
     delivered_at_ms: int | None = None
     lease_owner: str | None = None
     lease_until_ms: int | None = None
     unrecorded: int = 0
-    """Number of attempts that were begun but not recorded: the current attempt, and attempts whose process died."""
+    """Number of attempts that were begun but not recorded: an attempt in progress, and those whose process died."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,16 +79,16 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     receiver: str
-    """The column that identifies the receiver among those of an organization."""
+    """Name of the column that identifies the receiver among all receivers of the organization."""
     listed_by: str
-    """The column that selects the rows to list or to redeliver."""
+    """Name of the column by whose value rows are selected for lists and for redelivery."""
 
 
 CALLBACKS: Final = Queue(table="callbacks", receiver="host", listed_by="org_id")
 
 
 class DueCallback(NamedTuple):
-    """A row that may be claimed, with its receiver."""
+    """A row that is due and may be claimed, with its receiver."""
 
     id: str
     org_id: str
@@ -95,14 +96,14 @@ class DueCallback(NamedTuple):
 
 
 class WaitingCallbacks(NamedTuple):
-    """The number of callbacks that wait for an attempt, and the creation time of the oldest."""
+    """Number of callbacks that wait for an attempt, and the creation time of the oldest of them."""
 
     number: int
     oldest_ms: int | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt to deliver a callback; `status` is None if there was no response."""
+    """An attempt to deliver a callback or a webhook delivery; `status` is None if there was no response."""
 
     callback_id: str
     number: int
@@ -132,7 +133,7 @@ STATE_CONDITIONS: Final = {
     CallbackState.DELIVERED: "delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
     CallbackState.GIVEN_UP: "delivered_at_ms IS NULL AND next_at_ms IS NULL",
 }
-"""SQL conditions by state; each is also the condition of a partial index."""
+"""SQL condition of each callback state; each is also the condition of a partial index."""
 
 _IS_GIVEN_UP: Final = STATE_CONDITIONS[CallbackState.GIVEN_UP]
 
@@ -157,9 +158,9 @@ def end_statements(
 ) -> list[Statement]:
     """End a match: set its phase, and insert its outcome and its callback, in one transaction.
 
-    NothingChangedError if the match is not open, or if the fence (if given) is outdated. The lease on the server ends,
-    so the next write of its runner is rejected. The server is due for release now. If no fence is given and another
-    process holds the lease, it is due after HANDOVER_MS.
+    NothingChangedError if the match is not open, or if the `fence` is given and outdated. The lease on the server ends,
+    so the next write of its runner fails. The server becomes due, so that it is released: immediately, or after
+    HANDOVER_MS if no `fence` is given and another process holds the lease.
     """
     columns = {"status": status, "failure": failure, "forfeited_to": forfeited_to}
     statements = [_end_server(outcome, columns, fence), rows.insert("outcomes", outcome)]
@@ -180,7 +181,7 @@ def _end_server(outcome: OutcomeRow, columns: Mapping[str, Value], fence: int | 
     sql = (
         f"UPDATE servers SET phase = 'ending', match_phase = 'ended', status = :status, ended_at_ms = :now_ms,"
         f" reason = :reason, failure = :failure, forfeited_to = :forfeited_to, next_at_ms = {due},"
-        # The callback has its own copy of `callback_auth`.
+        # The callback has its own copy of `callback_auth`, so the server's copy is deleted.
         " is_searchable = 0, callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases}){holds_lease}"
     )
@@ -188,7 +189,7 @@ def _end_server(outcome: OutcomeRow, columns: Mapping[str, Value], fence: int | 
 
 
 async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
-    """Return how the match ended; None while it is in progress."""
+    """Return how the match ended; None if it has not ended."""
     rest = "FROM outcomes WHERE server_id = :server_id"
     stored = await rows.read_first(db, OutcomeRow, rest, {"server_id": server_id})
     if stored is None or stored.result is None:
@@ -197,7 +198,7 @@ async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
 
 
 async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the callback bodies of canceled matches by server id. They are stored even if no callback is sent."""
+    """Return, by server id, the callback bodies of canceled matches; they exist even if no callback is sent."""
     listed, params = rows.parameter_list("id", server_ids)
     found = await db.read(f"SELECT server_id, callback_body FROM outcomes WHERE server_id IN {listed}", params)
     return dict(msgspec.convert(found, list[tuple[str, bytes]]))
@@ -230,9 +231,10 @@ async def due_callbacks(
     without_hosts: Sequence[tuple[str, str]] = (),
     queue: Queue = CALLBACKS,
 ) -> list[DueCallback]:
-    """Return the due rows of a queue that have no valid lease, longest overdue first.
+    """Return the due rows of a queue that have no valid lease, the longest overdue first.
 
-    Skip rows of `without_orgs`, and rows of `without_hosts`, which are pairs of organization and host.
+    Rows are skipped if their organization is in `without_orgs`, or their organization and host are a pair in
+    `without_hosts`.
     """
     orgs, org_params = rows.parameter_list("org", without_orgs)
     hosts, host_params = rows.parameter_list("host", [f"{org_id} {host}" for org_id, host in without_hosts])
@@ -245,16 +247,16 @@ async def due_callbacks(
 
 
 async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_ms: int) -> list[CallbackRow]:
-    """Claim callbacks as `claim` does; their bodies have the results."""
+    """Claim callbacks, as `claim` does, and insert the results into their bodies."""
     return await _with_results(db, await claim(db, CALLBACKS, CallbackRow, ids, owner=owner, now_ms=now_ms))
 
 
 async def claim(
     db: Database, queue: Queue, struct: type[_Queued], ids: Sequence[str], *, owner: str, now_ms: int
 ) -> list[_Queued]:
-    """Claim the rows with these ids that are still due and have no valid lease, and return them in this order.
+    """Claim those of the rows that are due and have no valid lease, and return them in the order of `ids`.
 
-    No two processes get the same row.
+    No two processes claim the same row at the same time.
     """
     listed, params = rows.parameter_list("id", ids)
     claimed = await rows.write_one(
@@ -269,7 +271,7 @@ async def claim(
 
 
 def extend_leases(ids: Sequence[str], now_ms: int, queue: Queue = CALLBACKS) -> Statement:
-    """Extend the expired leases of attempts that are not recorded yet, so that no other process repeats them."""
+    """Extend leases that expired before their attempt was recorded, so that no other process repeats the attempt."""
     listed, params = rows.parameter_list("id", ids)
     return Statement(
         f"UPDATE {queue.table} SET lease_until_ms = :until_ms WHERE id IN {listed} AND {_IS_DUE}",
@@ -278,7 +280,7 @@ def extend_leases(ids: Sequence[str], now_ms: int, queue: Queue = CALLBACKS) -> 
 
 
 async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[CallbackRow]:
-    """Insert the results into bodies from which they were cut out."""
+    """Insert the results into the bodies from which compaction removed them."""
     lacking = [row.server_id for row in callbacks if packed.lacks_result(row.body)]
     if not lacking:
         return [*callbacks]
@@ -301,12 +303,12 @@ def unclaim(row: CallbackRow, now_ms: int) -> Statement:
 def put_back(queue: Queue, row_id: str, *, lease_until_ms: int | None, due_ms: int) -> Statement:
     """Record that no attempt was made under this lease. The row is due at `due_ms`, but not before the lease expires.
 
-    A row that was given up meanwhile stays given up.
+    A row whose delivery was given up in the meantime stays given up.
     """
     return Statement(
         f"UPDATE {queue.table} SET unrecorded = unrecorded - 1, lease_owner = NULL,"
         " next_at_ms = CASE WHEN next_at_ms IS NULL THEN NULL ELSE CAST(:due_ms AS BIGINT) END"
-        " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the previous lease
+        " WHERE id = :id AND lease_until_ms = :until_ms",  # unique, because each lease ends later than the previous
         {"id": row_id, "until_ms": lease_until_ms, "due_ms": due_ms},
     )
 
@@ -323,8 +325,8 @@ def record_attempt(
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    After a success, or if `next_at_ms` is None, no further attempt is scheduled, unless a redelivery was requested
-    meanwhile. The `headers` must not contain secrets.
+    If the attempt succeeded or `next_at_ms` is None, no further attempt is scheduled, unless a redelivery was requested
+    during the attempt. The `headers` must not contain secrets.
     """
     attempt = AttemptRow(
         callback_id=callback_id,
@@ -355,7 +357,7 @@ def record_attempt(
 
 
 async def count_waiting(db: Database, queue: Queue = CALLBACKS) -> WaitingCallbacks:
-    """Count the rows of a queue that wait for an attempt, of all organizations."""
+    """Count the rows of a queue, of all organizations, that wait for an attempt."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
     found = await db.read(f"SELECT COUNT(*), MIN(created_at_ms) FROM {queue.table} WHERE {is_waiting}")
     return msgspec.convert(found[0], WaitingCallbacks)
@@ -383,7 +385,7 @@ async def org_of(db: Database, callback_id: str) -> str | None:
 async def list_callbacks(
     db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
 ) -> list[CallbackRow]:
-    """Return the newest callbacks first, optionally only those of one organization or state."""
+    """Return callbacks, newest first, optionally only those of one organization or in one state."""
     conditions: list[str] = []
     params: dict[str, Value] = {"limit": limit}
     if org_id is not None:
@@ -396,11 +398,11 @@ async def list_callbacks(
     return await _with_results(db, await rows.read_all(db, CallbackRow, rest, params))
 
 
-# If one of the following functions makes no row due, the statements in `also` are not run either.
+# The following functions run the statements in `also` only if at least one row becomes due.
 
 
 async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statement) -> bool:
-    """Make a callback due again, in any state, even if it was postponed; False if it does not exist."""
+    """Make a callback due again in any state, even if its next attempt was postponed; False if it does not exist."""
     update = Statement(
         f"UPDATE callbacks {_MADE_DUE} WHERE id = :id RETURNING id", {"id": callback_id, "now_ms": now_ms}
     )
@@ -410,7 +412,7 @@ async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statemen
 async def redeliver_finished(
     db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement, queue: Queue = CALLBACKS
 ) -> bool:
-    """Make a delivered or given up row due again; False if the organization has no such row with this id."""
+    """Make a row due again that was delivered or given up; False if the organization has no such row with this id."""
     sql = f"UPDATE {queue.table} {_MADE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
     update = Statement(sql, {"id": callback_id, "org_id": org_id, "now_ms": now_ms})
     return bool(await rows.write_if_changed(db, update, *also))
@@ -419,13 +421,14 @@ async def redeliver_finished(
 async def redeliver_given_up(
     db: Database, owner: str, *also: Statement, from_ms: int, limit: int, now_ms: int, queue: Queue = CALLBACKS
 ) -> list[int]:
-    """Make rows that were given up and created since `from_ms` due again, oldest first, at most `limit`.
+    """Make given-up rows due again that were created since `from_ms`: at most `limit`, oldest first.
 
-    `owner` is the value of the column `queue.listed_by`: for callbacks the organization. Return the creation times of
-    the rows, in order.
+    `owner` is the value of the column `queue.listed_by`; for callbacks, it is the organization's id. Return the
+    creation times of the rows, in order.
     """
     chosen = given_up_ids(owner, from_ms=from_ms, limit=limit, queue=queue)
-    # The outer condition is for PostgreSQL, which checks it again after waiting for a concurrent transaction.
+    # The outer condition repeats a part of the inner condition, because PostgreSQL checks only the outer condition
+    # again after waiting for a concurrent transaction.
     update = Statement(
         f"UPDATE {queue.table} {_MADE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
         {**chosen.params, "now_ms": now_ms},
@@ -435,7 +438,7 @@ async def redeliver_given_up(
 
 
 def given_up_ids(owner: str, *, from_ms: int, limit: int, queue: Queue = CALLBACKS) -> Statement:
-    """Return the query for the ids that `redeliver_given_up` makes due."""
+    """Return the query for the ids of the rows that `redeliver_given_up` makes due."""
     return Statement(
         f"SELECT id FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
         " AND created_at_ms >= :from_ms ORDER BY created_at_ms, id LIMIT :limit",
@@ -444,7 +447,7 @@ def given_up_ids(owner: str, *, from_ms: int, limit: int, queue: Queue = CALLBAC
 
 
 async def oldest_given_up(db: Database, owner: str, *, from_ms: int, queue: Queue = CALLBACKS) -> int | None:
-    """Return the creation time of the oldest given up row created since `from_ms`; None if there is none."""
+    """Return the creation time of the oldest given-up row that was created since `from_ms`; None if there is none."""
     row = await db.read_one(
         f"SELECT created_at_ms FROM {queue.table} WHERE {queue.listed_by} = :owner AND {_IS_GIVEN_UP}"
         " AND created_at_ms >= :from_ms ORDER BY created_at_ms LIMIT 1",

@@ -1,4 +1,4 @@
-"""Store the tokens in overlay URLs. A token opens the overlay of one match without a log-in. Only hashes are stored."""
+"""Store tokens for overlay URLs, as hashes only. With such a token, the overlay of one match opens without a log-in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage import rows
 
 
 class OverlayToken(msgspec.Struct, frozen=True, kw_only=True):
-    """An overlay token, and the match that it gives access to."""
+    """A token for the overlay of one match."""
 
     token_hash: str
     server_id: str
@@ -29,7 +29,7 @@ async def by_hash(db: Database, token_hash: str) -> OverlayToken | None:
 
 
 async def existing(db: Database, hashes: Sequence[str]) -> set[str]:
-    """Return the hashes that are stored."""
+    """Return those of the hashes that are stored."""
     listed, params = rows.parameter_list("token_hash", hashes)
     found = await db.read(f"SELECT token_hash FROM overlay_tokens WHERE token_hash IN {listed}", params)
     return {str(token_hash) for (token_hash,) in found}

@@ -1,6 +1,6 @@
-"""Store JSON in less space: compressed, and without the result, which another row has.
+"""Store JSON in less space: compressed, and without a result that is stored in another row anyway.
 
-Rows of recently ended matches, and of earlier versions, are not packed. The functions here read both.
+JSON of recently ended matches, and of earlier versions, is stored unchanged. The functions here read both forms.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Final
 
 _LEVEL: Final = 9
 _ZLIB: Final = b"x"
-"""The first byte of zlib data; no JSON begins with it."""
+"""First byte of zlib data; JSON never begins with it."""
 _RESULT: Final = b'"result":'
 _CUT: Final = _RESULT + b"null"
 _LACKS_RESULT: Final = b"-"
-"""The first byte of a body whose result was cut out."""
+"""First byte of a callback body from which the result was removed."""
 
 
 def pack(json: bytes) -> bytes:
-    """Compress JSON, unless it is compressed already."""
+    """Compress JSON; return already compressed JSON unchanged."""
     return json if is_packed(json) else zlib.compress(json, _LEVEL)
 
 
 def unpack(stored: bytes) -> bytes:
-    """Return the JSON; bytes that are neither JSON nor compressed JSON are returned as they are."""
+    """Return the JSON, decompressed if necessary. Bytes that are neither JSON nor zlib data are returned unchanged."""
     try:
         return zlib.decompress(stored) if is_packed(stored) else stored
     except zlib.error:
@@ -35,17 +35,17 @@ def is_packed(stored: bytes) -> bool:
 
 
 def cut_result(body: bytes, result: bytes) -> bytes:
-    """Return the body of a callback without the result, or unchanged if it does not contain it."""
+    """Return the body of a callback without its result; return it unchanged if it does not contain the result."""
     whole = _RESULT + result
     return body if whole not in body else _LACKS_RESULT + body.replace(whole, _CUT, 1)
 
 
 def lacks_result(body: bytes) -> bool:
-    """True if the result was cut out of the body of a callback."""
+    """True if the result was removed from the body of this callback."""
     return body.startswith(_LACKS_RESULT)
 
 
 def insert_result(body: bytes, result: bytes) -> bytes:
-    """Return the body with its result inserted again, or unchanged if no result was cut out."""
-    # Everything before the result is text in which quotes are escaped, so the first occurrence is the right one.
+    """Return the body with its result inserted again; unchanged if no result was removed."""
+    # Before the result, the body contains only text whose quotes are escaped, so the first match is the right position.
     return body.removeprefix(_LACKS_RESULT).replace(_CUT, _RESULT + result, 1) if lacks_result(body) else body

@@ -1,8 +1,8 @@
-"""Store what game servers send, byte for byte, before it is processed.
+"""Store everything that game servers send, byte for byte, before it is processed.
 
-The entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. After the match has
-ended, they are merged into compressed blocks, which read the same. A block is one row under the number of its last
-entry. Entries are deleted when their retention period is over.
+The entries of a server's log are numbered 1, 2, 3, … without gaps, in commit order. After the match has ended, they are
+merged into compressed blocks, from which the same entries are read. A block is one row, stored under the number of its
+last entry. Entries are deleted after their retention period.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from matchpod.storage.log_blocks import LogColumns
 from matchpod.storage.rows import column_list, from_row
 
 BLOCK_BYTES: Final = 512 * 1024
-"""Total size of bodies at which a block is complete: large enough to compress to a tenth, small enough to unpack for a
-page. Other writers hardly wait for the transaction that writes a block."""
+"""Total size of bodies in bytes at which a block is complete: large enough to compress to a tenth, small enough to
+unpack whenever a page is read. Writing such a block hardly delays other transactions."""
 BLOCK_ENTRIES: Final = 2_000
-"""Maximum number of entries in a block, because all of them are in memory when it is read."""
+"""Maximum number of entries in a block. When a block is read, all its entries are in memory."""
 PAGE_ENTRIES: Final = 200
-"""Maximum number of entries read at a time when a block is filled."""
+"""Maximum number of entries read at a time to fill a block."""
 PRUNE_ENTRIES: Final = 1_000
 """Maximum number of entries deleted per transaction, few enough that other writers hardly wait."""
 PRUNE_MATCHES: Final = 500
-"""Maximum number of matches per query for entries to delete."""
+"""Maximum number of matches read at a time to find entries to delete."""
 
 _BLOCK: Final = "block"
-"""The kind of a row with a block."""
+"""The kind of a row that contains a block."""
 _WHOLE = 0
-"""The value of `is_compressed` for an uncompressed entry. It is 1 for a compressed body, and -n for a block of n
-consecutive entries."""
+"""The value of `is_compressed` for an entry stored uncompressed. The value is 1 for an entry with a compressed body,
+and -n for a block of n consecutive entries."""
 
 _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
-"""The columns of `RawEntry`, and `is_compressed`."""
+"""A row with the columns of `RawEntry` and the column `is_compressed`."""
 
-# There is no index by age, because it would cost another page write for every post. Instead, matches with a log are
-# found one by one by the primary key. Old entries are deleted if the match ended before the time, or has no row in
-# `servers`. A match in progress keeps entries of any age, because replaying it may need them.
+# There is no index by age, because it would cost another page write per post. Instead, the primary key is used to find
+# the matches with a log one by one. Old entries are deleted if their match ended before the given time, or has no row
+# in `servers`. A match in progress keeps entries of any age, because a replay of its log may need them.
 _OLD: Final = """
 WITH RECURSIVE stored (id) AS (
     SELECT MIN(server_id) FROM raw_log WHERE server_id > :after
@@ -60,26 +60,26 @@ FROM stored WHERE id IS NOT NULL LIMIT :limit
 
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a server's log: a log post, a plugin report, or what the service recorded."""
+    """One entry of a server's log: a log post, a plugin report, or a record of the service itself."""
 
     server_id: str
     seq: int
     kind: str
-    """`log`, `report`, or another kind defined by the service."""
+    """`log`, `report`, or a kind that the service defines for its own records."""
     received_ms: int
     headers: bytes
-    """The headers as JSON."""
+    """The headers of the request, as JSON."""
     body: bytes
     attempt: str = ""
-    """`ServerRow.attempt` of the server that sent it; empty if the service or an earlier version wrote it."""
+    """`ServerRow.attempt` of the server that sent the entry; empty if the service or an earlier version wrote it."""
 
 
 def append(
     server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes, attempt: str = ""
 ) -> list[Statement]:
-    """Store an entry under the server's next number. The first statement returns this number and the log's total bytes.
+    """Store an entry under its server's next number. The first statement returns this number and the log's total bytes.
 
-    It also locks the server's row in `raw_log_heads`, so concurrent appends wait.
+    That statement also locks the server's row in `raw_log_heads`, so concurrent appends wait for each other.
     """
     increment = Statement(
         "INSERT INTO raw_log_heads (server_id, seq, bytes) VALUES (:server_id, 1, :size)"
@@ -111,15 +111,15 @@ async def newest_seq(db: Database, server_id: str) -> int:
 
 
 async def head(db: Database, server_id: str) -> tuple[int, int]:
-    """Return the number of a server's newest entry, and the number of bytes ever stored in its log."""
+    """Return the number of a server's newest entry, and the total bytes of its log, including deleted entries."""
     row = await db.read_one("SELECT seq, bytes FROM raw_log_heads WHERE server_id = :id", {"id": server_id})
     return (0, 0) if row is None else msgspec.convert(row, tuple[int, int])
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
-    """Return entries after a number, in order: about `limit`, or a whole block; fewer if some were deleted."""
-    # A row has the number of its last entry, and the entries of a block are numbered without gaps. So rows are read up
-    # to the first row whose number is at or after the last requested entry, and no further block is read.
+    """Return the entries after a number, in order: about `limit`, a whole block, or fewer if some were deleted."""
+    # A row has the number of its last entry, and a block contains consecutive entries. So the last row to read is the
+    # first whose number is at or after the last requested entry.
     rows = await db.read(
         f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
         " WHERE server_id = :server_id AND seq > :seq AND seq <= COALESCE(("
@@ -131,7 +131,7 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
 
 
 async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, attempt: str = "") -> bool:
-    """True if an open match has a log entry of this kind after a number, written by the service or by this attempt."""
+    """True if the service or this attempt wrote an entry of this kind, after a number, to the log of an open match."""
     row = await db.read_one(
         "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind"
         " AND attempt IN ('', :attempt) ORDER BY seq LIMIT 1",
@@ -141,7 +141,7 @@ async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, a
 
 
 async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int) -> list[RawEntry]:
-    """Return the entries of a kind among a server's last `count` entries, newest first."""
+    """Return those of a server's last `count` entries that have this kind, newest first."""
     rows = await db.read(
         f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
         f" WHERE server_id = :server_id AND (kind = :kind OR kind = '{_BLOCK}')"
@@ -154,17 +154,17 @@ async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int)
 
 
 async def compress(db: Database, server_id: str) -> None:
-    """Merge the entries of an ended match into compressed blocks; they read the same as before."""
+    """Merge the entries of an ended match into compressed blocks. Reading returns the same entries as before."""
     seq = 0
     while rows := await _read_block(db, server_id, seq):
         merge, seq = await asyncio.to_thread(_merge, server_id, rows)
-        # Both errors mean that another process has merged or deleted the entries meanwhile.
+        # Both errors mean that another process has merged or deleted these entries in the meantime.
         with contextlib.suppress(DuplicateError, NothingChangedError):
             await db.write(merge)
 
 
 async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
-    """Return rows after a number that are not blocks, enough to fill a block if there are as many."""
+    """Return uncompressed rows after a number: enough to fill a block, or all that remain."""
     rows: list[Row] = []
     size = 0
     while (
@@ -184,7 +184,7 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the entries older than a time, if their match ended before this time; return how many."""
+    """Delete the entries older than a time whose match ended before this time; return how many entries were deleted."""
     delete = (
         "DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT server_id, seq FROM raw_log"
         " WHERE server_id = :server_id AND received_ms < :before_ms ORDER BY seq LIMIT :limit) RETURNING seq"
@@ -206,12 +206,12 @@ async def prune(db: Database, before_ms: int) -> int:
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
-    """Return how many entries `prune` would delete."""
+    """Return the number of entries that `prune` would delete."""
     return sum([count async for old in _old_entries(db, before_ms) for _, count in old])
 
 
 async def _old_entries(db: Database, before_ms: int) -> AsyncIterator[list[tuple[str, int]]]:
-    """Yield batches of matches, each match with the number of its entries to delete."""
+    """Yield groups of matches, each match with the number of its entries to delete."""
     after = ""
     while True:
         rows = await db.read(_OLD, {"after": after, "before_ms": before_ms, "limit": PRUNE_MATCHES})
@@ -223,7 +223,7 @@ async def _old_entries(db: Database, before_ms: int) -> AsyncIterator[list[tuple
 
 
 def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
-    """Return the statements that replace the first of these rows with a block, and the number of its last entry."""
+    """Return statements that replace the first of these rows with a block, and the number of the block's last entry."""
     merged: list[RawEntry] = []
     size = 0
     for row in rows:
@@ -257,23 +257,23 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
         "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
         f" VALUES (:server_id, :seq, '{_BLOCK}', :received_ms, :headers, :body, :stored)"
     )
-    # If not all rows are deleted, another process has merged some of them. Blocks must not overlap.
+    # If fewer rows are deleted, another process has merged some of them. Blocks must not overlap, so roll back.
     return [Statement(delete, of_entries, must_change=len(merged)), Statement(insert, of_block)], merged[-1].seq
 
 
 async def _unpack(rows: Sequence[Row], wanted: Callable[[RawEntry], bool], limit: int) -> list[RawEntry]:
-    """Return the wanted entries of rows, about `limit` at most. Blocks are unpacked in a thread, because it is slow."""
+    """Return about `limit` of the wanted entries. Blocks are unpacked in a thread, because unpacking is slow."""
     found: list[RawEntry] = []
     for row in rows:
         entries = await asyncio.to_thread(_entries, row) if row[2] == _BLOCK else _entries(row)
         found += filter(wanted, entries)
         if len(found) >= limit:
-            break  # the next block need not be unpacked
+            break  # enough entries: do not unpack the next block
     return found
 
 
 def _entries(row: Row) -> list[RawEntry]:
-    """Return the entry of a row, or all of its block."""
+    """Return the entries of a row: all entries of a block, or the single entry."""
     entry = from_row(RawEntry, row[:-1])
     if entry.kind != _BLOCK:
         return [entry if row[-1] == _WHOLE else msgspec.structs.replace(entry, body=zlib.decompress(entry.body))]

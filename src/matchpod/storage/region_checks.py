@@ -1,7 +1,7 @@
-"""Store region checks: the newest check of each region, its report so far, and the log posts that it waits for.
+"""Store region checks: per region, its newest check with the report so far, and the log posts that the check expects.
 
-A process renews the row of its check every few seconds. If a row was not renewed for STALE_MS, its process has died, or
-no service is running.
+A process renews the row of a check that it runs every few seconds. If a row was not renewed for STALE_MS, that process
+has died or no service is running.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: str
     may_allocate: bool
-    """Whether the check may allocate a waiting game server (a pod)."""
+    """True if the check may allocate a waiting game server (a pod of the cluster)."""
     requested_at_ms: int
     requested_by: str
     updated_at_ms: int
     report: bytes | None = None
-    """The report as JSON."""
+    """The report so far, as JSON."""
 
     def is_stale(self, now_ms: int) -> bool:
-        """True if the check is not done but no process works on it (or the clock was set back)."""
+        """True if the check is not done but its row was not renewed for STALE_MS (or the clock was set back)."""
         return self.state != DONE and not -STALE_MS <= now_ms - self.updated_at_ms <= STALE_MS
 
 
 class CheckPost(msgspec.Struct, frozen=True):
-    """The first log post that arrived with the token of a check."""
+    """The first log post with the token of a check."""
 
     received_ms: int
     source: str
@@ -58,9 +58,9 @@ async def all_newest(db: Database) -> list[CheckRow]:
 
 
 async def request(db: Database, row: CheckRow, *also: Statement, pause_ms: int) -> bool:
-    """Request a check, in one transaction with other statements.
+    """Request a check, in one transaction with the statements in `also`.
 
-    False if the region has an open check, or a check was requested less than `pause_ms` ago.
+    False if a check of the region is open, or was requested less than `pause_ms` ago.
     """
     columns = rows.column_list(CheckRow)
     statement = Statement(
@@ -88,7 +88,7 @@ _CHANGED: Final = tuple(name for name in CheckRow.__struct_fields__ if name != "
 
 
 async def begin(db: Database, region: str, now_ms: int) -> CheckRow | None:
-    """Begin the requested check of a region; None if no check is requested, or another process has begun it."""
+    """Begin the requested check of a region; None if no check is requested, or if another process has begun it."""
     found = await rows.write_one(
         db,
         f"UPDATE region_checks SET state = '{RUNNING}', updated_at_ms = :now_ms"
@@ -101,7 +101,7 @@ async def begin(db: Database, region: str, now_ms: int) -> CheckRow | None:
 async def renew(
     db: Database, check_id: str, now_ms: int, *, report: bytes | None = None, is_done: bool = False
 ) -> bool:
-    """Renew the row of a check, with its report if that changed; False if another check has replaced it."""
+    """Renew the row of a check, with its report if that has changed; False if another check has replaced it."""
     changes = ["updated_at_ms = :now_ms", *(["report = :report"] if report is not None else [])]
     changes += [f"state = '{DONE}'"] if is_done else []
     params: dict[str, Value] = {"id": check_id, "now_ms": now_ms}
@@ -117,7 +117,7 @@ async def running_ids(db: Database, now_ms: int) -> set[str]:
 
 
 async def hold_slot(db: Database, row: CheckRow, slot: str) -> bool:
-    """Reserve a slot for a check; False if it is in use, matches wait in the region, or the check was replaced."""
+    """Reserve a slot for a check; False if it is in use, if matches wait in the region, or the check was replaced."""
     statement = Statement(
         "INSERT INTO slots (region, slot, server_id) SELECT region, :slot, id FROM region_checks"
         f" WHERE id = :id AND state = '{RUNNING}'"
@@ -128,7 +128,7 @@ async def hold_slot(db: Database, row: CheckRow, slot: str) -> bool:
     )
     try:
         await db.write([statement])
-    except (NothingChangedError, DuplicateError):  # another process may have just reserved it for a match
+    except (NothingChangedError, DuplicateError):  # another process may reserve it for a match at the same time
         return False
     return True
 
@@ -142,7 +142,7 @@ async def holds_slot(db: Database, check_id: str) -> bool:
 
 
 def expect_post(check_id: str, token: str, now_ms: int) -> Statement:
-    """Accept log posts with a token."""
+    """Accept log posts that have this token."""
     return Statement(
         "INSERT INTO check_posts (token_hash, check_id, created_at_ms) VALUES (:hash, :check_id, :now_ms)",
         {"hash": token_hash(token), "check_id": check_id, "now_ms": now_ms},
@@ -150,10 +150,10 @@ def expect_post(check_id: str, token: str, now_ms: int) -> Statement:
 
 
 async def record_post(db: Database, token: str, post: CheckPost) -> bool:
-    """Record the first log post with a token; False if no check expects it."""
+    """Record the first log post with a token; False if no check expects the token."""
     hashed = token_hash(token)
     found = await db.read_one("SELECT received_ms FROM check_posts WHERE token_hash = :hash", {"hash": hashed})
-    if found == (None,):  # a write costs more than a read, and anyone may send any token
+    if found == (None,):  # read first: anyone may send any token, and a write costs more
         await db.write(
             [
                 Statement(
@@ -167,11 +167,11 @@ async def record_post(db: Database, token: str, post: CheckPost) -> bool:
 
 
 async def post_of(db: Database, token: str) -> CheckPost | None:
-    """Return the first log post with a token."""
+    """Return the first log post with a token; None if none has arrived."""
     rest = "FROM check_posts WHERE token_hash = :hash AND received_ms IS NOT NULL"
     return await rows.read_first(db, CheckPost, rest, {"hash": token_hash(token)})
 
 
 def forget_posts(check_id: str) -> Statement:
-    """Reject further posts of a check. A server that still sends posts then removes the log address."""
+    """Reject further log posts of a check. A game server stops sending to an address that rejects its posts."""
     return Statement("DELETE FROM check_posts WHERE check_id = :id", {"id": check_id})

@@ -1,4 +1,4 @@
-"""Read the start and failure times of the newest matches of each region."""
+"""Read when the newest matches of each region were created, started and failed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from matchpod.storage import rows
 from matchpod.storage.servers import IS_OPEN_ONLY
 
 MAX_ROWS: Final = 1_000
-"""Maximum number of matches returned per region, the newest; the others are only counted."""
+"""Maximum number of matches returned per region: the newest. Older matches are only counted."""
 
 
 class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A match, with the counts of all matches of its region."""
+    """A match, with the numbers of all and of failed matches in its region."""
 
     region: str
     created: int
-    """Number of matches of the region."""
+    """Number of matches in the region."""
     failed: int
-    """Number of failed matches of the region."""
+    """Number of failed matches in the region."""
     is_last_failure: bool
-    """True for the match of the region that failed last."""
+    """True if no match in the region failed later than this one."""
     created_at_ms: int
     running_at_ms: int | None
     ended_at_ms: int | None
@@ -34,14 +34,14 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of matches of a region without a server. Times are the creation times of the oldest such matches."""
+    """Numbers of matches in a region that wait for a server, with the creation time of the oldest."""
 
     region: str
     pending: int
     """Number of matches that wait for a free server."""
     pending_since_ms: int | None
     retried: int
-    """Number of matches that wait for another server, because a server did not start."""
+    """Number of matches that wait for another server, because their first server did not start."""
     retried_since_ms: int | None
 
 
@@ -50,7 +50,7 @@ _IS_RETRIED: Final = "tries > 0 AND running_at_ms IS NULL"
 
 
 async def waiting_matches(db: Database, org_id: str | None) -> list[WaitingMatches]:
-    """Return how many matches wait in each region with open matches, optionally only those of one organization."""
+    """Return, per region with open matches, how many matches wait; optionally only those of one organization."""
     columns = ", ".join(
         f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {name},"
         f" MIN(CASE WHEN {condition} THEN created_at_ms END) AS {name}_since_ms"
@@ -77,10 +77,10 @@ _COLUMNS: Final = rows.column_list(StartedMatch).replace("is_last_failure", "fai
 async def newest_matches(
     db: Database, org_id: str | None, *, since_ms: int, since_id: str, limit: int = MAX_ROWS
 ) -> list[StartedMatch]:
-    """Return the newest matches of each region, and its last failed match, with the counts of all matches.
+    """Return, per region, the newest matches and the match that failed last, each with the region's numbers.
 
-    If `org_id` is given, only matches of this organization. All were created since `since_ms`; `since_id` is the lowest
-    server id of this time. Matches of an organization are found by the index of its list, others by the primary key.
+    If `org_id` is given, only matches of this organization are returned and counted. All were created since `since_ms`.
+    `since_id` is the lowest server id of that time: the matches of all organizations are found by primary key.
     """
     params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}
     condition = "id >= :since_id AND created_at_ms >= :since_ms"

@@ -1,7 +1,8 @@
-"""Store resting slots: their servers get no other match for a while, after an invalid answer on their console.
+"""Store resting slots. After an invalid answer on a server's console, its slot is not used for other matches for a
+while.
 
-A row is deleted when the rest is over. Until then, only the match that is named in the row may use the slot. In fleets
-that start a server per match, slots never rest, because the next match gets another server.
+A row is deleted when the rest is over. Until then, only the match that the row names may use the slot. In fleets that
+start a new server for each match, no slot rests.
 """
 
 from __future__ import annotations
@@ -13,28 +14,28 @@ import msgspec
 from matchpod.ports import Database, Statement
 
 REST_MS: Final = 5 * 60_000
-"""How long a faulty server gets no other match, because it would probably fail that match too. It is half of the time
-that a match waits for a server by default, so a region with only one server still plays matches."""
+"""Duration of a rest in ms. Another match would probably fail on the faulty server, too. It is half of the default time
+that a match waits for a server, so that a region with only one server still plays matches."""
 
 SKEW_MS: Final = 60_000
-"""Tolerance for a rest that seems to end too late, because the clocks of replicas differ, and because `now_ms` may be
-older than the row."""
+"""Tolerance in ms for a rest that seems longer than REST_MS, because the clocks of replicas differ, or because `now_ms`
+was read before the row was written."""
 
 
 class RestingSlot(msgspec.Struct, frozen=True):
-    """A slot whose server rests, the match that it failed, and when the slot may be used for other matches."""
+    """A resting slot, the match that failed on its server, and the time when other matches may use the slot."""
 
     slot: str
     server_id: str
     until_ms: int
 
     def is_over(self, now_ms: int) -> bool:
-        """True if the rest is over, or if the clock was set back far since the rest began."""
+        """True if the rest is over, or ends so far in the future that the clock must have been set back."""
         return not 0 < self.until_ms - now_ms <= REST_MS + SKEW_MS
 
 
 def rest(region: str, slot: str, server_id: str, now_ms: int) -> Statement:
-    """Let a slot rest after its match, whether the match was played or not."""
+    """Let a slot rest when its match ends, whether or not the match was played."""
     return Statement(
         "INSERT INTO resting_slots (region, slot, server_id, until_ms) VALUES (:region, :slot, :server_id, :until_ms)"
         " ON CONFLICT (region, slot) DO UPDATE SET server_id = excluded.server_id, until_ms = excluded.until_ms",

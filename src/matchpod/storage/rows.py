@@ -1,6 +1,6 @@
-"""Read and write rows as structs. The fields of a struct are the columns of its table.
+"""Read and write rows as structs, whose fields are the columns of their table.
 
-Booleans are stored as 0 and 1 (or NULL, if they may be None), tuples of words as a text separated by spaces.
+A boolean is stored as 0 or 1 (NULL for None), a tuple of words as one text with the words separated by spaces.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 async def read_first(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value]) -> _S | None:
-    """Return the first row of a query that uses an index, or None; `rest` is the query after its columns (`FROM …`)."""
+    """Return the first row of an indexed query as a struct, or None; `rest` is the query from `FROM` on."""
     row = await db.read_one(f"SELECT {column_list(struct)} {rest}", params)
     return None if row is None else from_row(struct, row)
 
 
 async def read_all(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value] | None = None) -> list[_S]:
-    """Return all rows of a query; `rest` is the query after its columns (`FROM …`)."""
+    """Return all rows of a query as structs; `rest` is the query from `FROM` on."""
     return [from_row(struct, row) for row in await db.read(f"SELECT {column_list(struct)} {rest}", params)]
 
 
 async def read_number(db: Database, sql: str, params: Mapping[str, Value] | None = None) -> int:
-    """Return the only value of a query with one row and one column."""
+    """Return the number in the only column of a query's only row."""
     ((number,),) = await db.read(sql, params)
     return msgspec.convert(number, int)
 
 
 async def write_one(db: Database, sql: str, params: Mapping[str, Parameter] | None = None) -> list[Row]:
-    """Run one statement in a transaction of its own, and return its rows (RETURNING)."""
+    """Run one statement in its own transaction, and return its rows (RETURNING)."""
     (rows,) = await db.write([Statement(sql, params or {})])
     return rows
 
 
 async def write_if_changed(db: Database, change: Statement, *also: Statement) -> list[Row]:
-    """Run `change` and, if it changes any row, the statements `also` in the same transaction; return its rows."""
+    """Run `change` and, if it changes any row, also the statements `also`, in one transaction; return its rows."""
     if not also:
         return (await db.write([change]))[0]
     try:
@@ -61,10 +61,11 @@ def insert(table: str, value: msgspec.Struct) -> Statement:
 
 
 def parameter_list(name: str, values: Sequence[str]) -> tuple[str, dict[str, Value]]:
-    """Return the parameters `(:name_0, …)` of an IN condition, and their values. No values give one empty text.
+    """Return the parameters of an IN condition as SQL (`(:name_0, …)`), and their values; without values, one empty
+    text.
 
-    The number of parameters is rounded up to a power of two by repeating the last value, so that there are few
-    different statements.
+    The last value is repeated until the number of parameters is a power of two, so that there are only a few different
+    statements.
     """
     known = values or ("",)
     padded = [*known, *repeat(known[-1], (1 << (len(known) - 1).bit_length()) - len(known))]
@@ -80,12 +81,12 @@ def _insert_sql(table: str, struct: type[msgspec.Struct]) -> str:
 
 @cache
 def column_list(struct: type[msgspec.Struct]) -> str:
-    """Return the columns of the struct's table, in the order that from_row expects."""
+    """Return the columns of the struct's table as SQL, in the order that `from_row` expects."""
     return ", ".join(struct.__struct_fields__)
 
 
 def from_row(struct: type[_S], row: Row) -> _S:
-    """Convert a row that was selected with column_list."""
+    """Convert a row to a struct. The row must have been selected with `column_list`."""
     values: dict[str, object] = dict(zip(struct.__struct_fields__, row, strict=True))
     flags, words = _special_fields(struct)
     for name, may_be_none in flags:
@@ -98,9 +99,9 @@ def from_row(struct: type[_S], row: Row) -> _S:
     return msgspec.convert(values, struct)
 
 
-@cache  # inspecting the annotations of a struct takes longer than converting a row
+@cache  # inspecting annotations is slower than converting a row
 def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]:
-    """Return the boolean fields and whether they may be None, and the names of the fields that are tuples of words."""
+    """Return the boolean fields (and whether they may be None), and the names of the fields with word tuples."""
     fields = msgspec.structs.fields(struct)
     return (
         tuple((field.name, field.type is not bool) for field in fields if field.type in (bool, bool | None)),
@@ -113,7 +114,7 @@ def to_params(value: msgspec.Struct) -> dict[str, Value]:
 
 
 def plain(params: Mapping[str, Value]) -> dict[str, Value]:
-    """Convert booleans and enums, which a database driver may not support, to plain values."""
+    """Convert booleans and enums to int and str, because some database drivers do not support them."""
     return {name: value if type(value) in _PLAIN else _column(value) for name, value in params.items()}
 
 

@@ -1,4 +1,4 @@
-"""Store all rulings on matches, and the current ruling in the row of the server."""
+"""Store all rulings on matches, and a copy of the current ruling in the match's row in `servers`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.ports import Database, Statement
 from matchpod.storage import rows
 
 MAX_LISTED: Final = 100
-"""Maximum number of listed rulings per match, far more than any dispute needs."""
+"""Maximum number of rulings listed per match, far more than any dispute needs."""
 
 
 class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,20 +25,20 @@ class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
     winner: RuledWinner
     reason: str | None
     person: str | None
-    """The person who decided at the caller's platform, as given in the request."""
+    """Name of the person who decided, on the caller's platform, as given in the request."""
     ruled_at_ms: int
     ruled_by: str
-    """The id of a key, or of a session without a key; or `command line`."""
+    """Id of the API key; if the session was started without a key, the session's id; `command line` for a command."""
     withdrawn_at_ms: int | None = None
     withdrawn_by: str | None = None
 
 
 def add(row: RulingRow, current: bytes) -> list[Statement]:
-    """Store a ruling and make it the current one (`current` is its JSON); NothingChangedError if the match is not over.
+    """Store a ruling and make it current; `current` is its JSON. NothingChangedError if the match has not ended.
 
-    From then on, a match without a result counts as acknowledged.
+    A match without a result counts as acknowledged once it has a ruling.
     """
-    # The server's row is updated first, because its lock serializes the rulings on a match.
+    # Update the server's row first: its lock serializes concurrent rulings on the match.
     change = Statement(
         "UPDATE servers SET ruling = :current,"
         " acknowledged_by = CASE WHEN reason IS NULL OR acknowledged_at_ms IS NOT NULL THEN acknowledged_by"
@@ -53,7 +53,7 @@ def add(row: RulingRow, current: bytes) -> list[Statement]:
 
 
 def withdraw(server_id: str, ruling_id: str, current: bytes, *, at_ms: int, by: str) -> list[Statement]:
-    """Withdraw a ruling, whose JSON is `current`; NothingChangedError if it is no longer the current ruling."""
+    """Withdraw the ruling whose JSON is `current`; NothingChangedError if another ruling is current, or none."""
     return [
         Statement(
             "UPDATE servers SET ruling = NULL WHERE id = :server_id AND ruling = :current",
@@ -73,13 +73,13 @@ async def get(db: Database, ruling_id: str) -> RulingRow | None:
 
 
 async def of_server(db: Database, server_id: str) -> list[RulingRow]:
-    """Return the newest MAX_LISTED rulings on the match of a server, newest first, including withdrawn rulings."""
+    """Return the newest MAX_LISTED rulings on a match, newest first, including those that were withdrawn."""
     rest = "FROM rulings WHERE server_id = :server_id ORDER BY id DESC LIMIT :limit"
     return await rows.read_all(db, RulingRow, rest, {"server_id": server_id, "limit": MAX_LISTED})
 
 
 async def current_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the current rulings (JSON) by server id; servers without a ruling are left out."""
+    """Return, by server id, the current rulings as JSON; servers without a ruling are left out."""
     if not server_ids:
         return {}
     listed, params = rows.parameter_list("id", server_ids)

@@ -1,11 +1,12 @@
-"""Define the tables as an ordered list of migrations. A released migration is never changed.
+"""Define the tables, as an ordered list of migrations. A migration never changes after its release.
 
-Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL). WITHOUT
-ROWID stores an SQLite table in its primary key index; PostgreSQL has no such tables.
+Only portable column types are used: TEXT, BLOB (BYTEA in PostgreSQL) and BIGINT, which is also used for booleans (0 and
+1) and times in ms. WITHOUT ROWID makes SQLite store a table in its primary key index; PostgreSQL has no such tables.
 
 A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null. Processes of
-the last release can ignore these. So both versions can share a database while replicas are replaced one by one, and the
-older version can be started again. Unused parts are removed a release later, by a migration in CONTRACTIONS.
+the previous release ignore these. So both versions can share a database while replicas are replaced one by one, and the
+older version can be started again. Parts that are no longer used are removed one release later, by a migration in
+CONTRACTIONS.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ _FIRST = (
         error TEXT
     )
     """,
-    # Separate from `servers`, which is read far more often than a match is resumed.
+    # A separate table, because `servers` is read far more often than a match is resumed.
     "CREATE TABLE snapshots (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL, state BLOB NOT NULL)",
     "CREATE INDEX servers_by_owner ON servers (lease_owner) WHERE lease_owner IS NOT NULL",
-    # A partial index: released servers, the vast majority, are kept out of the most frequently used index.
+    # A partial index without released servers, which are the vast majority: it is used more often than any other.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
     "CREATE INDEX servers_waiting ON servers (region, created_at_ms) WHERE phase = 'pending'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
@@ -104,7 +105,7 @@ _FIRST = (
         PRIMARY KEY (region, slot)
     )
     """,
-    # The last number assigned in a server's log. Concurrent appends wait for the lock on this row.
+    # The number of the last entry in a server's log. Concurrent appends lock this row and wait for each other.
     "CREATE TABLE raw_log_heads (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
     """
     CREATE TABLE raw_log (
@@ -161,9 +162,9 @@ _FIRST = (
 )
 
 _LIMITS = (
-    # The number of all bytes ever stored in a server's log, including deleted ones.
+    # The total size of all entries that were ever stored in a server's log, including deleted entries.
     "ALTER TABLE raw_log_heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
-    # Entries during which a process died. `kind` is NULL until the entry is set aside, and then its original kind.
+    # Entries that processes died while processing. `kind` is NULL until the entry is set aside, then the original kind.
     """
     CREATE TABLE unfinished_entries (
         server_id TEXT NOT NULL,
@@ -176,16 +177,16 @@ _LIMITS = (
 )
 
 _QUOTAS = (
-    # Matches without an outcome, which are counted when another match is created.
+    # Matches without an outcome. They are counted whenever a match is created.
     "CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",
-    # Always empty. To check whether the database accepts writes, a row is written and deleted again.
+    # Always empty. A row is written and deleted again to check whether the database accepts writes.
     "CREATE TABLE write_checks (id TEXT PRIMARY KEY, body BLOB NOT NULL)",
 )
 
 _PENDING = ("ALTER TABLE servers ADD COLUMN pending_until_ms BIGINT",)
 
-# The columns with tokens become columns with their hashes, next to sealed tokens. The tokens of open servers are
-# converted by `token_migration`. Released servers need no tokens, and must not be found by their old tokens.
+# Columns with tokens are replaced with columns for their hashes and for sealed tokens. `token_migration` converts the
+# tokens of open servers. Released servers need no tokens, and must not be found by their old tokens.
 HASHED_TOKENS = (
     "ALTER TABLE servers RENAME COLUMN log_token TO log_token_hash",
     "ALTER TABLE servers RENAME COLUMN report_token TO report_token_hash",
@@ -197,8 +198,9 @@ HASHED_TOKENS = (
     """,
 )
 
-# The number of concurrent callbacks per host is limited. In older rows the host is empty, which counts as another host.
-# The index covers all columns that select due callbacks, because in a row they come after the large body.
+# The number of concurrent callbacks is limited per host. In older rows the host is empty, and the empty name counts as
+# one host. The index contains all columns that select due callbacks, because in the row they are stored after the large
+# body.
 _CALLBACK_HOSTS = (
     "ALTER TABLE callbacks ADD COLUMN host TEXT NOT NULL DEFAULT ''",
     "DROP INDEX callbacks_due",
@@ -208,8 +210,8 @@ _CALLBACK_HOSTS = (
 
 _CALLBACK_REPEATS = ("ALTER TABLE callbacks ADD COLUMN unrecorded BIGINT NOT NULL DEFAULT 0",)
 
-# Lists of an organization's callbacks are paged by index-only scans: one index per state, and one for all states.
-# SQLite checks the columns of a partial index's condition again, so they are in the index too.
+# Lists of an organization's callbacks are paged by index-only scans. There is one index per state, and one for all
+# states. The columns of a partial index's condition are in the index too, because SQLite checks them again.
 _CALLBACK_LISTS = (
     "ALTER TABLE callback_attempts ADD COLUMN headers BLOB",
     "DROP INDEX callbacks_of_org",
@@ -233,7 +235,7 @@ _ORGANIZATION_EVENTS = (
     """,
 )
 
-# Copies of columns of `outcomes`, because the reason is read with the server, and rows of `outcomes` are large.
+# Copies of columns in `outcomes`. They are read with the server, and rows of `outcomes` are large.
 _ENDINGS = (
     "ALTER TABLE servers ADD COLUMN reason TEXT",
     "ALTER TABLE servers ADD COLUMN failure TEXT",
@@ -243,14 +245,16 @@ _ENDINGS = (
     """,
 )
 
-# Lists of servers work like lists of maps and series: an index for each combination of filters, and stored counts.
+# Lists of servers are implemented like lists of maps and series: by stored counts, and an index per combination of
+# filters.
 _SERVER_LISTS = (
     "ALTER TABLE servers ADD COLUMN match_phase TEXT NOT NULL DEFAULT 'allocating'",
     """
     UPDATE servers SET match_phase = CASE WHEN phase = 'running' THEN 'waiting_for_players' ELSE 'ended' END
     WHERE phase IN ('running', 'ending', 'released')
     """,
-    # Without statistics, SQLite prefers the index with more given columns. So these two are still preferred to the new.
+    # Without statistics, SQLite prefers the index that matches more columns. These two indexes have one more, so that
+    # it still prefers them to the new index.
     "DROP INDEX servers_live",
     "CREATE INDEX servers_live ON servers (org_id, phase) WHERE phase <> 'released' AND phase <> 'ending'",
     "DROP INDEX servers_by_external_id",
@@ -261,7 +265,8 @@ _SERVER_LISTS = (
     "CREATE INDEX servers_by_region ON servers (org_id, region, created_at_ms DESC, id)",
     "CREATE INDEX servers_by_region_and_status ON servers (org_id, region, status, created_at_ms DESC, id)",
     "CREATE INDEX servers_by_region_and_phase ON servers (org_id, region, match_phase, created_at_ms DESC, id)",
-    # The keys of `history_counts`: all servers, ended servers, and servers by final status. A day has 86,400,000 ms.
+    # The keys of `history_counts` for servers: all servers, ended servers, and servers by final status. A day has
+    # 86,400,000 ms.
     """
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, 'server',
@@ -278,7 +283,7 @@ _SERVER_LISTS = (
     """,
 )
 
-# For a while after a secret was replaced, both the old and the new secret are used for signing.
+# For a while after a secret is replaced, callbacks are signed with both the old and the new secret.
 _OLD_SECRETS = (
     "ALTER TABLE organizations ADD COLUMN old_webhook_secret BLOB",
     "ALTER TABLE organizations ADD COLUMN old_secret_until_ms BIGINT",
@@ -321,12 +326,12 @@ _CONSOLE = (
     )
     """,
     "CREATE INDEX overlay_tokens_of_server ON overlay_tokens (server_id)",
-    # Recently ended matches are counted by an index-only scan.
+    # For counting recently ended matches with an index-only scan.
     "CREATE INDEX servers_ended ON servers (org_id, ended_at_ms, status) WHERE ended_at_ms IS NOT NULL",
 )
 
-# Facts about the installation, one row per name; and servers that a sweep did not release, because an operator has to
-# confirm it.
+# Values that concern the whole installation, one row per name. Servers that a sweep found but did not release, because
+# an operator has to confirm it.
 _INSTALLATION = (
     "CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -341,31 +346,31 @@ _INSTALLATION = (
 )
 
 # Matches that ended without a result are shown until they are acknowledged. Matches that ended before this migration
-# count as acknowledged, so that they do not all appear at once.
+# count as acknowledged, so that they are not all shown at once.
 _ACKNOWLEDGEMENTS = (
     "ALTER TABLE servers ADD COLUMN acknowledged_at_ms BIGINT",
     "ALTER TABLE servers ADD COLUMN acknowledged_by TEXT",
     "UPDATE servers SET acknowledged_at_ms = ended_at_ms WHERE reason IS NOT NULL",
-    # There are two indexes, so that many matches canceled by a program do not make it slow to find a failed match.
+    # Two indexes, so that a failed match is found quickly even if a program canceled many matches.
     "CREATE INDEX servers_failed ON servers (org_id, ended_at_ms DESC, id)"
     " WHERE reason NOT IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
     "CREATE INDEX servers_canceled ON servers (org_id, ended_at_ms DESC, id)"
     " WHERE reason IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
 )
 
-# The processes that share a database. This is not a column of `servers`, because it is written every second.
+# The processes that share a database. Their heartbeats are not in `servers`, because they are written every second.
 _HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
-# The attempt (server) that sent an entry (empty if the service or an earlier version wrote the entry), the process that
-# is trying an entry, and the silent servers of a process.
+# The attempt that sent an entry (empty if the service or an earlier version wrote it), the process that is trying an
+# entry, and the silent servers that a process reports.
 _TRUST = (
     "ALTER TABLE raw_log ADD COLUMN attempt TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE unfinished_entries ADD COLUMN owner TEXT",
     "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
 )
 
-# The match that gets the next server of a region depends on how many servers each organization holds there. Faulty
-# servers rest. SQLite checks the columns of a partial index's condition again, so they are in the indexes too.
+# The next free server of a region goes to a match whose organization has few servers there. Faulty servers rest. The
+# columns of a partial index's condition are in the index too, because SQLite checks them again.
 _SERVER_TURNS = (
     """
     CREATE TABLE resting_slots (
@@ -382,17 +387,18 @@ _SERVER_TURNS = (
     " WHERE slot IS NULL AND phase IN ('allocating', 'pending')",
 )
 
-# Who created a match, and whether its callback may go to a private address; both are unknown for earlier matches.
+# Who created a match, and whether its callback may be sent to a private address. Both are NULL for earlier matches.
 _CREATION = (
     "ALTER TABLE servers ADD COLUMN created_by TEXT",
     "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
 )
 
-# The bytes in a match's log up to `log_from_seq`. They are of earlier servers, and do not count toward its quota.
+# Number of bytes in a match's log up to `log_from_seq`. Earlier servers sent them, so they do not count toward its
+# quota.
 _OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
 
-# Lists of ended servers by status use the index of all servers, because most have the same status. Open servers have an
-# index of their own.
+# Lists of ended servers by status use the index of all servers, because most servers have the same status. Open servers
+# have their own index.
 _FEWER_SERVER_INDEXES = (
     "CREATE INDEX servers_listed ON servers (org_id, created_at_ms DESC, id, status, match_phase)",
     "CREATE INDEX servers_of_region ON servers (org_id, region, created_at_ms DESC, id, status, match_phase)",
@@ -404,7 +410,7 @@ _FEWER_SERVER_INDEXES = (
     "DROP INDEX servers_by_region_and_phase",
 )
 
-# Actions that people requested on open matches. The match's log has them as entries; these rows are for display.
+# Actions that users requested on open matches. The match's log contains them too; these rows are for display.
 _MATCH_ACTIONS = (
     """
     CREATE TABLE match_actions (
@@ -422,7 +428,7 @@ _MATCH_ACTIONS = (
     "CREATE INDEX match_actions_waiting ON match_actions (server_id) WHERE state = 'requested'",
 )
 
-# All rulings on matches. The current ruling is also in the server's row as JSON, because it is read with the outcome.
+# All rulings on matches. A JSON copy of the current ruling is in the server's row, because it is read with the outcome.
 _RULINGS = (
     """
     CREATE TABLE rulings (
@@ -442,7 +448,8 @@ _RULINGS = (
     "ALTER TABLE servers ADD COLUMN ruling BLOB",
 )
 
-# The labels of matches, for filtering. `marks` has what is displayed: labels, and whether the match is simulated.
+# The labels of matches, for filtering. `marks` contains what is displayed: the labels, and whether the match is
+# simulated.
 _LABELS = (
     "ALTER TABLE servers ADD COLUMN marks BLOB",
     """
@@ -457,10 +464,10 @@ _LABELS = (
     "CREATE INDEX server_labels_newest ON server_labels (org_id, name, value, created_at_ms DESC, server_id)",
 )
 
-# The team to which a match was forfeited; earlier versions had no forfeits.
+# The team that won because the other team forfeited; NULL in rows of earlier versions.
 _FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
 
-# Trials of a fleet's secret on its servers, and rejections. The places per secret limit their number.
+# Trials of a fleet's secret on its servers, and rejections by servers. `place` limits their number per secret.
 _SECRET_TRIALS = (
     """
     CREATE TABLE secret_trials (
@@ -475,7 +482,7 @@ _SECRET_TRIALS = (
     """,
 )
 
-# The newest check of each region, and the log posts that a check waits for.
+# The newest check of each region, and the log posts that a check expects.
 _REGION_CHECKS = (
     """
     CREATE TABLE region_checks (
@@ -501,8 +508,8 @@ _REGION_CHECKS = (
     """,
 )
 
-# One index of open servers instead of two. Ended servers of a region get a partial index. The audit log is pruned by
-# id, because its ids sort by time.
+# One index of open servers replaces two, and a partial index of ended servers by region replaces an index of all. The
+# audit log is pruned by id, which sorts by time, so its index by time is dropped.
 _OPEN_SERVERS = (
     "CREATE INDEX servers_open ON servers (org_id, phase, region, slot, created_at_ms, id)"
     " WHERE phase <> 'released' AND phase <> 'ending'",
@@ -514,13 +521,13 @@ _OPEN_SERVERS = (
     "DROP INDEX audit_log_by_time",
 )
 
-# Logs are pruned match by match, by the primary key. An index by age costs another page write for every post.
+# Logs are pruned per match by primary key. An index by age would cost another page write per post.
 _NO_AGE_OF_ENTRIES = ("DROP INDEX raw_log_by_age",)
 
-# Webhooks of organizations, and their deliveries. Delivery attempts are in `callback_attempts` together with those of
-# callbacks; ids of deliveries and callbacks never clash. The position in an organization's events changes in the same
-# transaction as the deliveries are stored, so that no delivery is lost or duplicated. Raised attention is stored, so
-# that it is not raised again.
+# Webhooks of organizations, and their deliveries. Attempts of deliveries are stored in `callback_attempts`, like those
+# of callbacks; the ids of deliveries and callbacks never clash. The position in an organization's events is updated in
+# the transaction that stores the deliveries, so that no delivery is lost or duplicated. Raised attention is stored, so
+# that the same attention is not raised twice.
 _WEBHOOKS = (
     """
     CREATE TABLE webhooks (
@@ -591,7 +598,7 @@ _WEBHOOKS = (
     "CREATE INDEX raised_attention_of_org ON raised_attention (org_id, server_id)",
 )
 
-# Links can be for a named person, and grant fewer rights than an owner has.
+# Links can be created for a named person, and can grant fewer rights than an owner has.
 _PEOPLE = (
     "ALTER TABLE console_links ADD COLUMN name TEXT",
     "ALTER TABLE console_links ADD COLUMN role TEXT",
@@ -601,8 +608,8 @@ _PEOPLE = (
     "CREATE TABLE console_people (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, at_ms BIGINT NOT NULL)",
 )
 
-# The search words of matches, as UTF-8, because bytes have the same order in all databases. A job stores the words of
-# matches that are not searchable yet, including matches of an earlier version.
+# The search words of matches, as UTF-8 bytes, because bytes sort in the same order in all databases. A job stores the
+# words of matches that are not searchable yet, including matches of earlier versions.
 _SEARCH = (
     "ALTER TABLE servers ADD COLUMN is_searchable BIGINT NOT NULL DEFAULT 0",
     "CREATE INDEX servers_not_searchable ON servers (created_at_ms DESC, id) WHERE is_searchable = 0",
@@ -623,12 +630,12 @@ _SEARCH = (
         PRIMARY KEY (org_id, word, steam_id)
     ) WITHOUT ROWID
     """,
-    # Matches without a result can be listed separately. The condition on the phase keeps other queries off this index.
+    # For lists of matches without a result. The condition on the phase keeps other queries from using this index.
     "CREATE INDEX servers_without_result ON servers (org_id, created_at_ms DESC, id, status)"
     " WHERE match_phase = 'ended' AND reason IS NOT NULL",
 )
 
-# Who takes care of a match. The index finds what was acknowledged at a time, because an acknowledgement can be undone.
+# Who takes care of a match. The index finds the acknowledgements made at a time, so that they can be undone.
 _CLAIMS = (
     """
     CREATE TABLE match_claims (
@@ -688,17 +695,18 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _SEARCH,
     _CLAIMS,
 )
-"""The statements at index n migrate the schema from version n to n + 1."""
+"""Migrations in order. Migration n (counted from 0) is a list of statements that migrate the schema from version n to n
++ 1."""
 
 WITHOUT_EXPANSIONS: Final = 21
-"""The schema version of release 0.2.0. Up to it, every migration made the database unusable for older releases."""
+"""Schema version of release 0.2.0. Migrations up to this version made the database unusable for older releases."""
 
 LAST_RELEASE: Final = 22
-"""The schema version of the last release. Parts that only earlier releases use may be removed."""
+"""Schema version of the previous release. Parts that are used only by older releases may be removed."""
 
 CONTRACTIONS: Final[Mapping[tuple[str, ...], int]] = {}
-"""Migrations that remove or change something, with the schema version that a process must know to work after them.
+"""Migrations that remove or change something, with the schema version that a process must know to work afterwards.
 
-This version is at most LAST_RELEASE, because processes of the last release still run during an upgrade. Processes that
-know only an older version refuse to start, and those that are running are no longer ready.
+That version is at most LAST_RELEASE, because processes of the previous release still run during an upgrade. Processes
+that know only older versions do not start, and are no longer ready if they are already running.
 """

@@ -1,4 +1,4 @@
-"""Re-encrypt the stored secrets of all tables, while services use them."""
+"""Encrypt the stored secrets of all tables again with the current key, while services use them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEALED: Final = {
     "callbacks": ("auth",),
     "webhooks": ("url", "secret", "old_secret"),
 }
-"""The columns with sealed (encrypted) secrets, by table; the primary key of each table is `id`."""
+"""Columns that contain sealed (encrypted) secrets, by table; the primary key of each table is `id`."""
 
 _PAGE: Final = 500
 """Number of rows read at a time."""
 
 
 class Resealed(msgspec.Struct, frozen=True, kw_only=True):
-    """How many secrets were re-encrypted, already had the current key, and could not be decrypted."""
+    """Number of secrets that were encrypted again, that already had the current key, and that no key could decrypt."""
 
     changed: int = 0
     unchanged: int = 0
@@ -31,9 +31,9 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def reseal_all(db: Database, reseal: Callable[[bytes], bytes | None]) -> dict[str, Resealed]:
-    """Re-encrypt all secrets with `reseal`, which returns None to keep a secret as it is; return the numbers per table.
+    """Encrypt all secrets again with `reseal`, which returns None if a secret needs no change; return numbers by table.
 
-    A secret that is replaced meanwhile keeps its new value. No lease or fence changes.
+    A secret that is replaced at the same time keeps its new value. No lease or fence changes.
     """
     return {table: await _reseal_table(db, table, reseal) for table in SEALED}
 
@@ -61,7 +61,7 @@ async def _reseal_table(db: Database, table: str, reseal: Callable[[bytes], byte
 
 
 def _reseal(sealed: bytes, reseal: Callable[[bytes], bytes | None]) -> tuple[str, bytes | None]:
-    """Return which count of `Resealed` a secret belongs to, and its new value, if any."""
+    """Return the name of the number in `Resealed` that a secret adds to, and its new value, if any."""
     try:
         again = reseal(sealed)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Limit on how many servers a fleet's secret is tried at a time, while no server is known to accept it.
+"""Limit the number of servers on which a fleet's secret is tried before any server is known to accept it.
 
-A trial is an attempt to use the secret on a server. Each region has a few places per secret, which all processes share.
-A trial occupies a place until it ends. If the server rejects the secret, the place stays occupied. So the secret is
-tried on at most as many servers as there are places, however many processes there are.
+A trial is an attempt to use the secret on a server. Each region has a few places per secret, shared by all processes. A
+trial occupies a place until it ends, and keeps it if the server rejects the secret. So the secret is tried on at most
+as many servers as there are places, regardless of the number of processes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import msgspec
 from matchpod.ports import Database, Statement, Value
 
 TRIAL_MS: Final = 5 * 60_000
-"""After this time, a trial counts as ended. It needs at most a minute, so its process has probably died."""
+"""Time in ms after which a trial counts as ended. A trial takes at most a minute, so its process has probably died."""
 KEPT_MS: Final = 24 * 3_600_000
-"""How long the rows of a replaced secret are kept. After this time, all processes use the new secret."""
+"""Retention period in ms for rows of a replaced secret. By then, all processes use the new secret."""
 
 _IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :ahead_ms))"
-"""SQL condition for a place that is free again after a trial. A start in the near future is of a replica whose clock is
-ahead; a start in the far future means that a clock was set back."""
+"""SQL condition for a place whose trial counts as ended. A trial that began in the near future was stored by a replica
+whose clock is ahead. If it began in the far future, a clock was set back."""
 
 
 async def begin(db: Database, region: str, secret: str, trial: str, *, places: int, now_ms: int) -> bool:
-    """Reserve a place for the trial of another server; False if no place is free."""
+    """Reserve a place for a trial of the secret on a server; False if no place is free."""
     numbers = " UNION ALL ".join(f"SELECT {number} AS place" for number in range(1, places + 1))
     sql = (
         "INSERT INTO secret_trials (region, secret, place, trial, is_rejected, at_ms)"
@@ -41,7 +41,7 @@ async def begin(db: Database, region: str, secret: str, trial: str, *, places: i
 
 
 async def reject(db: Database, region: str, secret: str, trial: str, *, now_ms: int) -> None:
-    """Keep the place of a trial whose server rejected the secret, and delete the rows of long replaced secrets."""
+    """Keep the place of a trial whose server rejected the secret, and delete old rows of earlier secrets."""
     about = {"region": region, "secret": secret}
     await db.write(
         [
@@ -59,7 +59,7 @@ async def reject(db: Database, region: str, secret: str, trial: str, *, now_ms: 
 
 
 async def accept(db: Database, region: str, secret: str, trial: str | None) -> None:
-    """Free the place of the trial whose server accepted the secret, and those of all servers that rejected it."""
+    """Free the place of the trial whose server accepted the secret, and all places whose server rejected it."""
     sql = (
         "DELETE FROM secret_trials WHERE region = :region AND secret = :secret AND (is_rejected = 1 OR trial = :trial)"
     )
@@ -67,13 +67,13 @@ async def accept(db: Database, region: str, secret: str, trial: str | None) -> N
 
 
 async def drop(db: Database, region: str, secret: str, trial: str) -> None:
-    """Free the place of an inconclusive trial."""
+    """Free the place of a trial that ended without acceptance or rejection."""
     sql = "DELETE FROM secret_trials WHERE region = :region AND secret = :secret AND trial = :trial AND is_rejected = 0"
     await db.write([Statement(sql, {"region": region, "secret": secret, "trial": trial})])
 
 
 async def rejected(db: Database, region: str, secret: str) -> int:
-    """Return how many servers have rejected the secret since a server last accepted it."""
+    """Return the number of servers that have rejected the secret since a server last accepted it."""
     sql = "SELECT COUNT(*) FROM secret_trials WHERE region = :region AND secret = :secret AND is_rejected = 1"
     row = await db.read_one(sql, {"region": region, "secret": secret})
     return 0 if row is None else msgspec.convert(row[0], int)

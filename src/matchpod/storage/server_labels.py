@@ -1,6 +1,7 @@
-"""Store the labels of matches for filtering. The labels that are displayed are stored in the server's row.
+"""Store the labels of matches for filtering. The server's row contains them too, for display.
 
-A list filtered by label reads the newest matches with the label from an index, and then applies the other filters.
+To list matches with a label, the newest matches that have it are read from an index, and then checked for the other
+filters.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matchpod.storage import rows
 
 _HAND: Final = ", ".join(f"'{reason}'" for reason in BY_HAND)
 COMPARED: Final = 1_000
-"""Maximum number of matches counted per label, to find the rarest of several labels."""
+"""Maximum number of matches counted per label. The label with the fewest matches is looked up first."""
 
 
 def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str, str]) -> list[Statement]:
@@ -36,9 +37,9 @@ def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str,
 async def newest_labeled(
     db: Database, org_id: str, labels: Sequence[Label], *, from_ms: int | None = None, before_ms: int | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """Return a query for the newest matches that have all labels and were created in a time range.
+    """Return a query for the newest matches that have all of these labels and were created in a time range.
 
-    Its columns are `labeled_id` and `labeled_ms`.
+    The columns of the query are `labeled_id` and `labeled_ms`.
     """
     first, *others = await _rarest_first(db, org_id, labels)
     conditions, params = conditions_of(others, server_id="rarest.server_id", created_at_ms="rarest.created_at_ms")
@@ -58,7 +59,7 @@ async def newest_labeled(
 
 
 class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of matches with a value of a label, and how many of them have ended.
+    """Number of matches that have a certain value of a label, and how many of these have ended.
 
     Matches that were canceled on request are not counted.
     """
@@ -71,7 +72,7 @@ class LabelProgress(msgspec.Struct, frozen=True, kw_only=True):
 async def progress_of(
     db: Database, org_id: str, name: str, values: Sequence[str], *, since_ms: int
 ) -> list[LabelProgress]:
-    """Return the progress of these values of a label; values without matches since `since_ms` are left out."""
+    """Return the progress for each of these values of a label; values without matches since `since_ms` are left out."""
     listed, params = rows.parameter_list("value", values)
     sql = (
         "SELECT label.value AS value, COUNT(*) AS matches,"
@@ -87,7 +88,7 @@ async def progress_of(
 def conditions_of(
     labels: Sequence[Label], *, server_id: str, created_at_ms: str, org_id: str = ":org_id"
 ) -> tuple[list[str], dict[str, Value]]:
-    """Return SQL conditions that the match with these columns has all of these labels, and their parameters."""
+    """Return SQL conditions for the match in these columns to have all of these labels, and their parameters."""
     conditions, params = [], dict[str, Value]()
     for at, label in enumerate(labels):
         conditions.append(

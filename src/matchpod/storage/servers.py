@@ -1,7 +1,7 @@
-"""Store servers and the leases on them: one row per match, kept after its release.
+"""Store servers and the leases on them. Each match has one row, which is kept after its server is released.
 
-A process that claims a row gets a lease and a fencing token (`fence`). Every claim increments the fence, so a write by
-a process that lost its lease matches no row and is rejected (NothingChangedError).
+A process that claims a row gets a lease and a fencing token (`fence`). Each claim increments the token. Writes are
+conditional on it, so a process that has lost its lease cannot write (NothingChangedError).
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows, server_labels
 
 LEASE_MS: Final = 50_000
-"""How long a lease in a shared database lasts unless renewed. Processes of earlier versions wait until it expires;
-others end it when the heartbeat of its owner is too old."""
+"""Duration of a lease in ms in a shared database, unless it is renewed. Processes of earlier versions wait until a
+lease expires; other processes end it when the heartbeat of its owner is too old."""
 RENEW_MS: Final = 20_000
-"""Time between two renewals of leases. Two renewals may fail. They are rare, because each writes the rows of all
-matches."""
+"""Interval in ms at which leases are renewed; two renewals in a row may fail. It is long, because each renewal writes
+the rows of all matches."""
 SOLE_LEASE_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
-"""How long a lease lasts in a database with a single process. It is not renewed; the next process drops all leases at
-its start."""
+"""Duration of a lease in ms in a database with a single process. It is not renewed. When the next process starts, it
+ends all leases."""
 HANDOVER_MS: Final = 12_000
-"""After this time, a lease holder has noticed that another process has ended its match, and has stopped driving it.
+"""Time in ms within which a lease holder notices that another process has ended its match, and stops driving it.
 Earlier versions need up to 10 s."""
 LATEST_RETRY_MS: Final = 60_000
-"""Upper bound for the time until a retry of a server or a callback."""
+"""Upper bound in ms for the delay until a server or a callback is retried."""
 LATEST_LEASE_MS: Final = LEASE_MS + 60_000
-"""Upper bound for the remaining time of a lease, if its owner's clock is at most a minute ahead."""
+"""Upper bound in ms for the remaining time of a lease, if the owner's clock is at most a minute ahead."""
 LATEST_REPEAT_MS: Final = 15 * 60_000
-"""Upper bound for the time until a callback is repeated, however often processes died while they sent it."""
+"""Upper bound in ms for the delay until a callback is repeated, however many processes died while sending it."""
 ATTEMPT_CHARS: Final = 12
-"""Length of an attempt id: 48 bits of a hash are enough to distinguish the few servers of a match."""
+"""Length of an attempt id. Its 48 bits of a hash are enough to distinguish the few servers of a match."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
-"""How long an idempotency key returns the same server. After that, the key may be reused."""
+"""Time in ms for which an idempotency key returns the same server. Afterwards, the key can be used again."""
 
 
 class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """How the match of a server ended; all None while it is in progress."""
+    """How the match of a server ended. All fields are None while the match is in progress."""
 
     ended_at_ms: int | None = None
     reason: CancelReason | None = None
-    """Why the match was canceled; None if it finished."""
+    """Why the match was canceled; None if it has a result."""
     failure: Failure | None = None
-    """The kind of failure, if the reason alone is not specific."""
+    """Kind of failure; None if `reason` is specific enough."""
     forfeited_to: Team | None = None
-    """The team that won because the other team forfeited; None if play decided the match, or if it was canceled."""
+    """The team that won because the other team forfeited; None if the match was decided by play, or was canceled."""
     ruling: bytes | None = None
     """The current ruling, as JSON; None if there is none."""
 
 
 class ServerSummary(EndColumns, frozen=True, kw_only=True):
-    """The columns of a server that callers see. They are read far more often than the rest."""
+    """The columns of a server that callers see. They are read far more often than the other columns."""
 
     id: str
     game_id: str
@@ -69,46 +69,49 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     phase: ServerPhase
     status: ServerStatus
     match_phase: PublicPhase = PublicPhase.ALLOCATING
-    """The phase shown in lists. While a match is running, it is updated within seconds."""
+    """The match's phase as shown in lists. While a match is running, the column is updated within seconds of a
+    change."""
     external_match_id: str | None = None
     callback_url: str | None = None
     rcon_password: bytes | None = None
-    """Sealed, as are all secrets in this table."""
+    """RCON password, sealed (encrypted) like all secrets in this table."""
     is_password_ours: bool = True
-    """False if the server's operator chose the console password. Then callers do not see it."""
+    """False if the operator of the server chose the RCON password. Callers do not see such a password."""
     ip: str | None = None
     port: int | None = None
     created_at_ms: int
     running_at_ms: int | None = None
     settings: bytes
-    """JSON of the game settings, without the server password."""
+    """The game settings as JSON, without the server password."""
     server_password: bytes | None = None
     pending_until_ms: int | None = None
-    """The deadline for getting a slot, after which the match fails; None if the match never waited for a slot."""
+    """Deadline for getting a slot; the match fails if it gets none. None if the match has never waited for a slot."""
     created_by: str | None = None
-    """The key that created the match, or the session if a link started it; None for matches of earlier versions."""
+    """Id of the API key that created the match; if the session was started with a link, the session's id. None for
+    matches of earlier versions."""
     marks: bytes | None = None
-    """JSON of `Marks`; None if the match has none, and for matches of earlier versions."""
+    """`Marks` as JSON; None if the match has none, or was created by an earlier version."""
 
     @property
     def has_ended(self) -> bool:
-        """True once the match has an outcome, even if its server is not released yet."""
+        """True once the match has an outcome, even if its server has not been released yet."""
         return self.phase not in OPEN_PHASES
 
     @property
     def public_phase(self) -> PublicPhase:
-        """The stored phase of the match; the match itself may be a few seconds ahead."""
+        """The stored phase of the match, which may be a few seconds older than the actual phase."""
         return PublicPhase.ENDED if self.has_ended else self.match_phase
 
 
 class ServerRow(ServerSummary, frozen=True, kw_only=True):
-    """One server and the match played on it; the fields are the columns."""
+    """A server and the match played on it; the fields are the columns."""
 
     callback_auth: bytes | None = None
     callback_private: bool | None = None
-    """Whether the callback may go to a private address; None without a callback, or if an earlier version stored it."""
+    """Whether the callback may be sent to a private address; None without a callback, or if an earlier version stored
+    the row."""
     log_token_hash: str
-    """The `token_hash` of the token in the server's log URL."""
+    """`token_hash` of the token in the server's log URL."""
     report_token_hash: str
     log_token: bytes | None = None
     report_token: bytes | None = None
@@ -124,28 +127,29 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     fence: int = 0
     tries: int = 0
     log_from_seq: int = 0
-    """Only log entries after this number count; earlier entries are of an abandoned server."""
+    """Only log entries after this number count for the match; an abandoned server sent the earlier entries."""
     log_from_bytes: int = 0
-    """The bytes in the log up to `log_from_seq`; they do not count toward the quota."""
+    """Number of bytes in the log up to `log_from_seq`. They do not count toward the match's quota."""
     changed_cvars: bytes | None = None
-    """The original values, as JSON, of console variables that this match changed on a server that is reused."""
+    """JSON of the original values of console variables that this match has changed, on a server that other matches will
+    use."""
     error: str | None = None
 
     @property
     def attempt(self) -> str:
-        """Identifies the match's current server among all its servers, because each server gets new tokens."""
+        """Identifies the match's current server among all servers that it had: each gets new tokens."""
         return self.log_token_hash[:ATTEMPT_CHARS]
 
 
 class CallbackTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns of a match that determine its callback; they do not change after its creation."""
+    """The columns of a match that define its callback. They do not change after the match was created."""
 
     settings: bytes
     callback_private: bool | None
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
-    """The idempotency key of a create request, and the hash of its body."""
+    """The idempotency key of a request that creates a match, and the hash of the request's body."""
 
     org_id: str
     key: str
@@ -154,7 +158,7 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TooManyLiveError(Exception):
-    """The organization has reached its limit of live matches; no server was created."""
+    """The organization has reached its maximum number of live matches, so no server was created."""
 
 
 _SUMMARY: Final = f"SELECT {rows.column_list(ServerSummary)} FROM servers WHERE id = :id"
@@ -163,7 +167,7 @@ IS_OPEN: Final = "phase <> 'released' AND phase <> 'ending'"
 """SQL condition for servers whose match has no outcome; also the condition of the partial index `servers_open`."""
 _OPEN_PHASES: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
 IS_OPEN_ONLY: Final = f"phase IN ({_OPEN_PHASES}) AND {IS_OPEN}"
-"""The same condition, written twice. The first part makes databases prefer the partial index to others."""
+"""The same condition in two forms. The first form makes databases prefer the partial index to other indexes."""
 HAS_FEWER_LIVE: Final = (
     f"NOT EXISTS (SELECT 1 FROM servers WHERE org_id = :org_id AND {IS_OPEN} LIMIT 1 OFFSET :others)"
 )
@@ -185,13 +189,14 @@ async def create(
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
 
-    `event` (JSON) is appended to the organization's events. `counts` counts the server with its maps. With `event` and
-    `max_live`, TooManyLiveError if the organization already has `max_live` matches without an outcome.
+    `event` (JSON) is appended to the organization's events. `counts` is the statement that counts the server and its
+    maps. With `event` and `max_live`, TooManyLiveError if the organization already has `max_live` matches without an
+    outcome.
     """
     keys = [] if idempotency is None else insert_key(idempotency, row.id)
     if counts is None:
         counts = history_counts.add_new(row.org_id, region=row.region, created_at_ms=row.created_at_ms)
-    first = [counts]  # acquires a lock, so that concurrent transactions see each other's matches and events
+    first = [counts]  # runs first: it acquires a lock, so that concurrent transactions wait for each other
     if event is not None:
         limit = "" if max_live is None else HAS_FEWER_LIVE
         others = {} if max_live is None else {"others": max_live - 1}
@@ -204,7 +209,7 @@ async def create(
 
 
 def insert_key(used: Idempotency, made_id: str) -> list[Statement]:
-    """Store a key with the id of what its request created; DuplicateError if it was used within IDEMPOTENCY_MS."""
+    """Store a key with the id of the object that its request created; DuplicateError if used within IDEMPOTENCY_MS."""
     key: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
     return [
         Statement(
@@ -221,7 +226,7 @@ def insert_key(used: Idempotency, made_id: str) -> list[Statement]:
 
 
 async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
-    """Return the body hash of a key that was used at or after `since_ms`, and the id of what its request created."""
+    """Return the body hash of a key used since `since_ms`, and the id of the object that its request created."""
     row = await db.read_one(
         "SELECT body_hash, server_id FROM idempotency_keys"
         " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",
@@ -245,7 +250,7 @@ async def summary(db: Database, server_id: str) -> ServerSummary | None:
 
 
 async def summary_columns(db: Database, server_id: str) -> Row | None:
-    """Return the columns of a summary, which are cheap to compare: if they are equal, the server has not changed."""
+    """Return the columns of a summary as stored. Comparing them is a cheap way to detect changes of a server."""
     return await db.read_one(_SUMMARY, {"id": server_id})
 
 
@@ -254,7 +259,7 @@ def to_summary(columns: Row) -> ServerSummary:
 
 
 async def marks_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the marks (JSON) by server id; servers without marks are left out."""
+    """Return, by server id, the marks as JSON; servers without marks are left out."""
     if not server_ids:
         return {}
     listed, params = rows.parameter_list("id", server_ids)
@@ -263,12 +268,12 @@ async def marks_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
 
 
 async def callback_terms(db: Database, server_id: str) -> CallbackTerms | None:
-    """Return the callback terms of a match; None if the match does not exist."""
+    """Return the columns of a match that define its callback; None if the match does not exist."""
     return await rows.read_first(db, CallbackTerms, "FROM servers WHERE id = :id", {"id": server_id})
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
-    """Return the organization's newest server with this external match id."""
+    """Return the newest server of the organization with this external match id."""
     rest = (
         "FROM servers WHERE org_id = :org_id AND external_match_id = :external_id"
         " ORDER BY created_at_ms DESC, id DESC LIMIT 1"
@@ -279,9 +284,9 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
 async def newest(
     db: Database, *, status: ServerStatus | None, labels: Sequence[Label] = (), limit: int
 ) -> list[ServerRow]:
-    """Return servers of all organizations, newest first, with all of these labels, and with the status if one is given.
+    """Return the newest servers of all organizations that have all of these labels and, if given, this status.
 
-    They are ordered by id, because ids begin with the creation time.
+    Newest first: they are ordered by id, and ids begin with the creation time.
     """
     conditions, params = server_labels.conditions_of(
         labels, server_id="servers.id", created_at_ms="servers.created_at_ms", org_id="servers.org_id"
@@ -295,18 +300,18 @@ async def newest(
 
 
 async def external_id_exists(db: Database, external_id: str) -> bool:
-    """True if any organization has a server with this external match id."""
+    """True if a server of any organization has this external match id."""
     sql = "SELECT id FROM servers WHERE external_match_id = :external_id LIMIT 1"
     return await db.read_one(sql, {"external_id": external_id}) is not None
 
 
 def token_hash(token: str) -> str:
-    """Return the hash under which a token is stored and looked up."""
+    """Return the hash of a token. Only the hash is stored, and servers are found by it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
-    """Return the server that posts its log with this token, even if its match has ended."""
+    """Return the server whose log URL has this token, even if its match has ended."""
     sql = "FROM servers WHERE log_token_hash = :token_hash"
     return await rows.read_first(db, ServerRow, sql, {"token_hash": token_hash(token)})
 
@@ -324,13 +329,13 @@ async def open_ids(db: Database) -> set[str]:
 
 
 async def newest_id(db: Database) -> str:
-    """Return the newest server id (ids sort by time), or an empty string if there are no servers."""
+    """Return the id of the newest server (ids sort by creation time), or an empty string if there are no servers."""
     found = await db.read_one("SELECT MAX(id) FROM servers", {})
     return msgspec.convert(found[0] if found else None, str | None) or ""
 
 
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
-    """Return the number of unreleased servers by region and status."""
+    """Return the number of servers that are not released, by region and status."""
     sql = "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
     counted = msgspec.convert(await db.read(sql), list[tuple[str, str, int]])
     return {(region, status): count for region, status, count in counted}
@@ -343,7 +348,7 @@ async def prune_idempotency_keys(db: Database, before_ms: int) -> int:
 
 
 async def count_prunable_idempotency_keys(db: Database, before_ms: int) -> int:
-    """Return how many keys `prune_idempotency_keys` would delete."""
+    """Return the number of keys that `prune_idempotency_keys` would delete."""
     sql = "SELECT COUNT(*) FROM idempotency_keys WHERE created_at_ms < :before_ms"
     return await rows.read_number(db, sql, {"before_ms": before_ms})
 
@@ -358,17 +363,17 @@ _IS_ENDING: Final = {None: "", True: " AND phase = 'ending'", False: " AND phase
 
 
 class DueCount(msgspec.Struct, frozen=True):
-    """How many servers are due."""
+    """Number of servers that are due, split by whether their match has ended."""
 
     ending: int
-    """Due servers whose match has ended."""
+    """Number of due servers whose match has ended."""
     others: int
     late: int
-    """The number of `others` that have been due for a while."""
+    """Number of servers in `others` that have been due for a while."""
 
 
 async def count_due(db: Database, *, now_ms: int, late_ms: int) -> DueCount:
-    """Count the due servers without a valid lease; they are late if due since `late_ms`. PostgreSQL only."""
+    """Count the due servers that have no valid lease; `late` are those due since before `late_ms`. PostgreSQL only."""
     is_late = "GREATEST(next_at_ms, lease_until_ms) <= :late_ms"
     row = await db.read_one(
         "SELECT COUNT(*) FILTER (WHERE phase = 'ending'), COUNT(*) FILTER (WHERE phase <> 'ending'),"
@@ -387,17 +392,18 @@ async def claim_due(
     lease_ms: int = LEASE_MS,
     is_ending: bool | None = None,
 ) -> list[ServerRow]:
-    """Claim due servers without a valid lease, longest overdue first; no two processes get the same server.
+    """Claim due servers that have no valid lease, the longest overdue first. No two processes claim the same server.
 
-    If `is_ending` is given, only servers whose match has ended (True) or has not (False).
+    If `is_ending` is given, claim only servers whose match has ended (True) or has not ended (False).
     """
-    # The outer conditions repeat the inner ones. If another process has changed a row meanwhile, PostgreSQL checks the
-    # outer conditions again, but does not run the subquery again.
+    # The outer conditions repeat the inner ones. If another process has changed a row in the meantime, PostgreSQL
+    # checks the outer conditions again, but does not run the subquery again.
     is_due = _IS_DUE + _IS_ENDING[is_ending]
-    skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # another process is claiming the locked rows
+    skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # skip rows that another process is claiming
     claimed = await rows.write_one(
         db,
-        # With `id IN (SELECT …)`, PostgreSQL may run the subquery once per row, and then claims more than `limit`.
+        # With `id IN (SELECT …)`, PostgreSQL may run the subquery once per row, and would then claim more than `limit`
+        # rows.
         f"WITH due AS (SELECT id AS due_id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit{skip})"
         " UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
         f" FROM due WHERE id = due_id AND {is_due}"
@@ -408,14 +414,14 @@ async def claim_due(
 
 
 async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
-    """Renew all leases of an owner; return the fence of each server it still holds."""
+    """Renew all leases of an owner; return the fencing token of each server that it still holds."""
     renewal = "UPDATE servers SET lease_until_ms = :until_ms WHERE lease_owner = :owner RETURNING id, fence"
     held = await rows.write_one(db, renewal, {"owner": owner, "until_ms": until_ms})
     return dict(msgspec.convert(held, list[tuple[str, int]]))
 
 
 async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
-    """Return, for each server that an owner holds, its fence and the number of its newest log entry."""
+    """Return, per server that an owner has leased, the fencing token and the number of the newest log entry."""
     rows_held = await db.read(
         "SELECT id, fence, COALESCE(raw_log_heads.seq, 0) FROM servers"
         " LEFT JOIN raw_log_heads ON raw_log_heads.server_id = servers.id WHERE lease_owner = :owner",
@@ -425,7 +431,7 @@ async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
 
 
 async def drop_leases(db: Database, now_ms: int) -> None:
-    """End all leases and repair times. Only for the start of a process that uses the database alone."""
+    """End all leases, and repair due times. Only for the start of the database's only process."""
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
@@ -433,7 +439,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """Repair due times and leases that are too far in the future, because the clock was set back."""
+    """Shorten due times and leases that are too far in the future, because the clock was set back."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,
@@ -455,7 +461,7 @@ async def repair_times(db: Database, now_ms: int) -> None:
 
 
 def change(server_id: str, fence: int, **columns: Value) -> Statement:
-    """Set columns of a claimed server; ValueError if a column does not exist or is read-only."""
+    """Set columns of a claimed server. ValueError if a column does not exist or must not be changed."""
     unknown = sorted(columns.keys() - _CHANGEABLE)
     if unknown or not columns:
         raise ValueError(f"unknown or read-only columns: {', '.join(unknown)}" if unknown else "no columns to change")
@@ -477,12 +483,12 @@ def check_fence(server_id: str, fence: int) -> Statement:
 
 
 def release_lease(server_id: str, fence: int, next_at_ms: int) -> Statement:
-    """End the lease early; the server is due again at `next_at_ms`."""
+    """End the lease before it expires; the server is due again at `next_at_ms`."""
     return change(server_id, fence, lease_owner=None, lease_until_ms=None, next_at_ms=next_at_ms)
 
 
 def mark_released(server_id: str, fence: int) -> Statement:
-    """Mark a server as released and delete its secrets. This is the last write to its row."""
+    """Mark a server as released and delete its secrets. No lease holder writes to the row after this."""
     return change(
         server_id,
         fence,
@@ -498,7 +504,7 @@ def mark_released(server_id: str, fence: int) -> Statement:
 
 
 def wake_region(region: str, now_ms: int) -> Statement:
-    """Make all matches due now that wait for a server, or for its release, in a region that is available again."""
+    """Make matches due now in a region that is available again: those that wait for a server, or for its release."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",
@@ -507,6 +513,6 @@ def wake_region(region: str, now_ms: int) -> Statement:
 
 
 async def wake(db: Database, server_id: str, now_ms: int) -> None:
-    """Make a server due now; its lease stays valid."""
+    """Make a server due now without ending its lease."""
     update = "UPDATE servers SET next_at_ms = :now_ms WHERE id = :id"
     await rows.write_one(db, update, {"id": server_id, "now_ms": now_ms})

@@ -1,4 +1,4 @@
-"""Reserve fleet slots for matches. The keys of the table enforce one match per slot and one slot per match."""
+"""Reserve fleet slots for matches. The table's keys allow only one match per slot, and one slot per match."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from matchpod.storage.rows import parameter_list, write_one
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.waiting_matches import ORDER, QUEUE
 
-# A single statement reads slots and queue at the same time, so two processes never decide by different queues. A match
-# that gets a slot changes neither the order of the other matches nor which of them get a slot.
+# A single statement reads the slots and the queue of waiting matches, so that two processes cannot decide by different
+# queues. Giving a slot to a match does not change the order of the other matches, or which of them get a slot.
 _RESERVE: Final = f"""
     WITH free AS (
         SELECT wanted.slot AS slot, wanted.place AS place FROM %s
@@ -39,15 +39,15 @@ _NOTE: Final = (
 
 
 async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | None:
-    """Reserve the first free slot of `wanted` for a match without a slot, and store it in the match's row.
+    """Reserve the first free slot in `wanted` for a match that has no slot, and store it in the match's row.
 
-    None if no slot is free for this match (free slots may be resting, or left to matches that come first), or if the
-    lease was lost.
+    None if the match gets no slot (free slots may be resting, or reserved for matches ahead of it in the queue), or if
+    the lease was lost.
     """
     match: dict[str, Value] = {"server_id": row.id, "fence": row.fence}
     listed: str | Sequence[str] = wanted if db.is_postgres else msgspec.json.encode(wanted).decode()
     statements = [
-        free(row.id),  # a process of an earlier version may have reserved a slot, and died before using it
+        free(row.id),  # a process of an earlier version may have died after reserving a slot
         Statement(
             _RESERVE_POSTGRES if db.is_postgres else _RESERVE_SQLITE,
             {**match, "region": row.region, "wanted": listed},
@@ -59,16 +59,16 @@ async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | 
         try:
             _, reserved, _ = await db.write(statements)
         except DuplicateError:
-            continue  # another process has just reserved this slot for another match
+            continue  # another process has just reserved this slot
         except NothingChangedError:
             return None
         return msgspec.convert(reserved[0][0], str)
 
 
 async def claim_address(db: Database, row: ServerRow, ip: str, port: int) -> bool:
-    """Store the address of a match's server; False if another match has this address, or the lease was lost.
+    """Store the address of a match's server; False if another match has the same address, or if the lease was lost.
 
-    A fleet may list a server twice, so two matches may get the same server in different slots.
+    If a fleet lists a server twice, two matches could get the same server through different slots.
     """
     claim = Statement(
         "UPDATE servers SET ip = :ip, port = :port WHERE id = :id AND fence = :fence AND NOT EXISTS ("
@@ -78,7 +78,7 @@ async def claim_address(db: Database, row: ServerRow, ip: str, port: int) -> boo
     )
     if not db.is_postgres:
         return bool((await db.write([claim]))[0])
-    # The lock makes claims of an address wait for each other: concurrent statements would not see each other's row.
+    # The lock serializes concurrent claims of an address: concurrent statements would not see each other's row.
     lock = Statement("SELECT pg_advisory_xact_lock(hashtext(:address))", {"address": f"{ip} {port}"})
     return bool((await db.write([lock, claim]))[1])
 
@@ -88,7 +88,7 @@ def free(server_id: str) -> Statement:
 
 
 async def free_orphaned(db: Database, checks: Sequence[str] = ()) -> int:
-    """Free the slots of released or unknown servers, except slots in use by running `checks`; return how many."""
+    """Free the slots of released or unknown servers, except those used by these `checks`; return how many."""
     names, params = parameter_list("check", tuple(checks))
     delete = (
         f"DELETE FROM slots WHERE server_id NOT IN {names} AND NOT EXISTS ("
@@ -98,7 +98,7 @@ async def free_orphaned(db: Database, checks: Sequence[str] = ()) -> int:
 
 
 async def taken(db: Database) -> dict[str, dict[str, str]]:
-    """Return the server id of each reserved slot, by region and slot."""
+    """Return the server id of each reserved slot, by region and slot name."""
     rows = await db.read("SELECT region, slot, server_id FROM slots ORDER BY region, slot")
     found: dict[str, dict[str, str]] = {}
     for region, slot, server_id in msgspec.convert(rows, list[tuple[str, str, str]]):

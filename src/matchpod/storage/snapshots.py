@@ -1,4 +1,4 @@
-"""Store snapshots of matches, so that a restart need not read a log from its beginning."""
+"""Store snapshots of matches, so that after a restart a log need not be read from its beginning."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from matchpod.storage import servers
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The state of a match after entry `seq` of its log."""
+    """The state of a match after log entry `seq`."""
 
     seq: int
     state: bytes
     received_ms: int | None = None
-    """When entry `seq` was received; None if unknown."""
+    """Time when entry `seq` was received; None if unknown."""
 
 
 def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
-    """Replace the snapshot; NothingChangedError if the lease was lost.
+    """Store a snapshot in place of the previous one; NothingChangedError if the lease was lost.
 
-    The stored snapshot is kept if the log does not have entry `seq`: after a failover, the newest entries may be lost.
+    If the log has no entry `seq`, the previous snapshot is kept: a failover of the database may lose the newest
+    entries.
     """
     params: dict[str, Value] = {"server_id": server_id, "seq": snapshot.seq, "state": snapshot.state}
     values = "VALUES (:server_id, :seq, :state)"
@@ -43,5 +44,5 @@ async def load(db: Database, server_id: str) -> Snapshot | None:
 
 
 def delete(server_id: str) -> Statement:
-    """Delete the snapshot of a match that has ended, if there is one."""
+    """Delete the snapshot of a match that has ended; no effect if there is none."""
     return Statement("DELETE FROM snapshots WHERE server_id = :id", {"id": server_id})

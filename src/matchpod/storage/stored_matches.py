@@ -1,4 +1,4 @@
-"""List all matches for recomputation, and check whether their logs are complete."""
+"""List all stored matches for recomputation, and check whether their logs are complete."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from matchpod.storage.servers import ServerRow
 
 
 async def page_after(db: Database, server_id: str, *, limit: int) -> list[ServerRow]:
-    """Return the servers of all organizations after an id, oldest first. (Ids begin with the creation time.)"""
+    """Return the servers of all organizations whose ids follow the given id, oldest first (ids sort by time)."""
     rest = "FROM servers WHERE id > :id ORDER BY id LIMIT :limit"
     return await read_all(db, ServerRow, rest, {"id": server_id, "limit": limit})
 
 
 async def count(db: Database) -> int:
-    """Return the number of servers, which is the number of matches that `page_after` lists in total."""
+    """Return the number of servers that `page_after` lists on all pages together. Each is one match."""
     return await read_number(db, "SELECT COUNT(*) FROM servers")
 
 
 async def is_log_complete(db: Database, row: ServerRow) -> bool:
-    """False if entries that count for the match were deleted; True also if the server never sent an entry."""
-    # Entries are numbered without gaps, and the head keeps the last number even if all entries are deleted. A block is
-    # one row for several entries, and has the number of the last of them. It may contain entries before `log_from_seq`.
+    """False if log entries that count for the match were deleted. True also for servers that never sent an entry."""
+    # Entries are numbered without gaps, and the head keeps the last number even after all entries were deleted. A block
+    # is one row, stored under the number of its last entry. It may also contain entries before `log_from_seq`.
     rows = await db.read(
         "SELECT COALESCE(MAX(raw_log_heads.seq), 0), (SELECT CAST(COALESCE(SUM("
         " CASE WHEN is_compressed >= 0 THEN 1 WHEN seq + is_compressed < :from_seq THEN seq - :from_seq"

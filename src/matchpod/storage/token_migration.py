@@ -1,4 +1,4 @@
-"""Convert the tokens of open servers, which early versions stored as plain text, to hashes and sealed tokens."""
+"""Replace the tokens of open servers, which early versions stored as plain text, with hashes and sealed tokens."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from matchpod.ports import Database, Statement
 from matchpod.storage.servers import token_hash
 
 Seal = Callable[[str], bytes]
-"""Encrypts a secret."""
+"""A function that encrypts a secret."""
 
 
 async def hash_tokens(db: Database, seal: Seal) -> list[Statement]:
-    """Return the statements that convert the tokens, to be run after the columns were renamed.
+    """Return the statements that replace the tokens. They must run after the columns were renamed.
 
-    The last statement fails (NothingChangedError) if another process has created or changed a server meanwhile.
+    The last statement fails (NothingChangedError) if another process has created or changed a server since the tokens
+    were read.
     """
     plain = await db.read("SELECT id, log_token, report_token FROM servers WHERE phase <> 'released'")
-    # If another process has just applied the migration, the tokens are bytes, and our migration fails as a duplicate.
+    # If the tokens are bytes, another process has just applied the migration. Our migration will fail as a duplicate.
     converted = [
         _convert(str(server_id), log_token, report_token, seal)
         for server_id, log_token, report_token in plain

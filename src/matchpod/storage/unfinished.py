@@ -1,6 +1,6 @@
-"""Record which log entry a process is trying, which entries processes died on, and which entries are set aside.
+"""Record which log entry a process is processing, entries during which processes died, and entries set aside.
 
-An entry that is set aside keeps its number and its bytes in the log. Only its kind changes, so later folds treat it as
+An entry that is set aside keeps its number and its bytes in the log; only its kind changes. Later folds treat it as
 lost. Two numbers that no entry has stand for resuming a match as a whole.
 """
 
@@ -16,13 +16,13 @@ from matchpod.storage.heartbeats import IS_ALIVE
 from matchpod.storage.rows import column_list, from_row, write_one
 
 RESUMING: Final = 0
-"""The number that records that a process is resuming a match, and may be resuming other matches too."""
+"""The entry number recorded while a process is resuming a match, possibly at the same time as other matches."""
 ALONE: Final = -1
-"""The number that records that a process is resuming a match, and no other match."""
+"""The entry number recorded while a process is resuming a match and no other match."""
 
 _OPEN: Final = "server_id = :server_id AND kind IS NULL"
 _DEAD: Final = "dead "
-"""Prefix of `owner` for a process that is known to be dead."""
+"""Prefix of `owner` for a process that is known to have died."""
 
 
 class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +31,12 @@ class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     seq: int
     begun: int
-    """How many processes died while they tried the entry; 0 if it raised an error."""
+    """Number of processes that died while processing the entry; 0 if it was set aside because it raised an error."""
     kind: str
 
 
 async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
-    """Record that a process is trying an entry, and has finished the match's entry that it tried before."""
+    """Record that a process begins to process an entry, and delete its record of the match's previous entry."""
     params: Mapping[str, Value] = {"server_id": server_id, "seq": seq, "owner": owner}
     finished = f"DELETE FROM unfinished_entries WHERE {_OPEN} AND owner = :owner AND seq <> :seq"
     record = (
@@ -47,7 +47,7 @@ async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
 
 
 async def record_death(db: Database, server_id: str, seq: int, name: str) -> None:
-    """Record and count that the named process died during an entry. Repeating it does not count the death again."""
+    """Record and count that the named process died while processing an entry. Repeating it counts only once."""
     earlier = f"unfinished_entries.owner LIKE '{_DEAD}%' AND unfinished_entries.owner <> excluded.owner"
     await write_one(
         db,
@@ -59,7 +59,7 @@ async def record_death(db: Database, server_id: str, seq: int, name: str) -> Non
 
 
 async def count(db: Database, server_id: str, seq: int) -> int:
-    """Count that an entry took far too long, which is counted like a death; return the count."""
+    """Count an entry whose processing took far too long as if a process had died; return the new count."""
     rows = await write_one(
         db,
         "INSERT INTO unfinished_entries (server_id, seq, begun) VALUES (:server_id, :seq, 1)"
@@ -70,14 +70,14 @@ async def count(db: Database, server_id: str, seq: int) -> int:
 
 
 async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[int, int], bool]:
-    """Return, by entry number, how many processes died while they tried it, and whether any entry was set aside.
+    """Return, by entry number, how many processes died while processing it, and whether any entry was set aside.
 
-    A record counts as a death once its process is no longer alive. Records that this process itself has left are
-    deleted, because a write that failed, or whose answer was lost, is not a death.
+    A record counts as a death if its process is no longer alive. Records of this process itself are deleted: a write
+    that failed, or whose response was lost, is not a death.
     """
     params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
     if await db.read_one("SELECT seq FROM unfinished_entries WHERE server_id = :server_id LIMIT 1", params) is None:
-        return {}, False  # nearly always, and cheap, because every resumed match asks
+        return {}, False  # nearly always so; a cheap query, because it runs for every match that is resumed
     is_dead = f" AND owner NOT IN (SELECT owner FROM heartbeats WHERE {IS_ALIVE})" if db.is_postgres else ""
     await db.write(
         [
@@ -96,7 +96,7 @@ async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[i
 
 
 def release(server_id: str, owner: str) -> list[Statement]:
-    """Delete the records of a live process about a match; deaths that were counted are kept."""
+    """Delete a live process's records about a match. Deaths that were already counted are kept."""
     params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
     of_own = f"WHERE {_OPEN} AND owner = :owner"
     return [
@@ -106,7 +106,7 @@ def release(server_id: str, owner: str) -> list[Statement]:
 
 
 def forget(server_id: str) -> Statement:
-    """Delete the records of a match that was resumed or has ended, except which entries are set aside."""
+    """Delete the records of a match that was resumed or has ended, except those of entries that were set aside."""
     return Statement(f"DELETE FROM unfinished_entries WHERE {_OPEN}", {"server_id": server_id})
 
 
@@ -139,7 +139,7 @@ async def of_server(db: Database, server_id: str) -> list[SetAsideRow]:
 
 
 async def prune(db: Database) -> None:
-    """Delete the records of matches whose log was pruned."""
+    """Delete the records of matches whose log entries were all pruned."""
     await write_one(
         db,
         "DELETE FROM unfinished_entries WHERE NOT EXISTS ("

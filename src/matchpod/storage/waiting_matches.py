@@ -1,7 +1,8 @@
 """Order the matches that wait for a server in a region.
 
-The next match is the oldest waiting match of the organization that holds the fewest servers in the region; ties go to
-the oldest match. When a match gets a server, the order of the others does not change, whichever process decides it.
+The next match is the oldest waiting match of the organization that holds the fewest servers in the region. If several
+organizations hold equally few, their oldest match is next. Giving a server to a match does not change the order of the
+other matches, whichever process decides it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ QUEUE: Final = f"""(
     ) AS held ON held.org_id = waiting.org_id
     WHERE region = :region AND slot IS NULL AND phase IN ('allocating', 'pending') AND {IS_OPEN}
 ) AS queue"""
-"""The matches without a server in `:region`. `turn` is the number of servers that the organization would hold with this
-match's server, if all its earlier waiting matches had one too."""
+"""SQL of the matches without a server in `:region`. `turn` is the number of servers that the organization would hold if
+this match and all its earlier waiting matches had a server."""
 
 ORDER: Final = "turn, created_at_ms, id"
-"""The ORDER BY clause of the queue."""
+"""ORDER BY expression of the queue."""
 
 
 async def next_matches(db: Database, region: str, limit: int) -> list[str]:
-    """Return the ids of the matches that get the next servers in a region, at most `limit`."""
+    """Return the ids of the matches that get the next servers in a region, at most `limit`, in order."""
     sql = f"SELECT id FROM {QUEUE} ORDER BY {ORDER} LIMIT :limit"
     found = await db.read(sql, {"region": region, "limit": limit})
     return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
@@ -49,7 +50,7 @@ async def oldest_pending(db: Database) -> dict[str, int]:
 
 
 def wake(region: str, now_ms: int, *, limit: int) -> Statement:
-    """Make the next pending matches of a region due now: at most `limit`, not counting those already due."""
+    """Make the next waiting matches of a region due now, at most `limit`. Matches that are already due do not count."""
     params: dict[str, Value] = {"region": region, "now_ms": now_ms, "limit": limit}
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
@@ -60,7 +61,7 @@ def wake(region: str, now_ms: int, *, limit: int) -> Statement:
 
 
 def wake_with_server(region: str, now_ms: int) -> Statement:
-    """Make the pending matches of a region that already have a server due now; they need no free slot."""
+    """Make the waiting matches of a region due now that already have a server, and so need no free slot."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND phase = 'pending' AND region = :region AND slot IS NOT NULL RETURNING id",

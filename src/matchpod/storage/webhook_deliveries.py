@@ -1,4 +1,4 @@
-"""Store webhook deliveries, one row per event and webhook. Queue, claims and attempts are implemented in `outbox`."""
+"""Store webhook deliveries: one row per event (or group of events) and webhook. `outbox` implements their queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchpod.storage.outbox import STATE_CONDITIONS, Queue
 WEBHOOKS: Final = Queue(table="webhook_deliveries", receiver="webhook_id", listed_by="webhook_id")
 
 MAX_LISTED: Final = 10_000
-"""Maximum number of deliveries in a list; a narrower time range finds older deliveries."""
+"""Maximum number of deliveries in a list. Older deliveries can be found with a narrower time range."""
 
 PRUNED: Final = 1_000
 """Maximum number of deliveries deleted per transaction, few enough that other writers hardly wait."""
@@ -31,12 +31,12 @@ class DeliveryRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str | None
     event_type: str
     seq: int
-    """The number of the event in its organization; 0 for a test."""
+    """The event's number among the organization's events; 0 for a test event."""
     body: bytes
     created_at_ms: int
     attempts: int = 0
     next_at_ms: int | None = None
-    """None if no further attempt is scheduled."""
+    """Time of the next attempt; None if no further attempt is scheduled."""
     delivered_at_ms: int | None = None
     lease_owner: str | None = None
     lease_until_ms: int | None = None
@@ -82,7 +82,7 @@ def insert(row: DeliveryRow) -> Statement:
 
 
 async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
-    """Return how many deliveries of a webhook wait for an attempt; counting stops at `at_most`."""
+    """Return how many deliveries of a webhook wait for an attempt, counted up to at most `at_most`."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
     counted = f"SELECT 1 FROM webhook_deliveries WHERE webhook_id = :id AND {is_waiting} LIMIT :at_most"
     sql = f"SELECT COUNT(*) FROM ({counted}) AS waiting"
@@ -93,9 +93,9 @@ async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
 
 
 async def open_message(db: Database, webhook_id: str, event_type: str, *, until_ms: int) -> DeliveryRow | None:
-    """Return the newest delivery of this event type to which more events can be added.
+    """Return the newest delivery with this event type to which further events can be added; None if there is none.
 
-    It has no attempt in progress, and its next attempt is due by `until_ms`.
+    No attempt of it is in progress, and its next attempt is due by `until_ms`.
     """
     rest = (
         f"FROM webhook_deliveries WHERE webhook_id = :id AND event_type = :event_type AND {_IS_OPEN}"
@@ -106,7 +106,7 @@ async def open_message(db: Database, webhook_id: str, event_type: str, *, until_
 
 
 def replace_body(row: DeliveryRow, body: bytes) -> Statement:
-    """Replace the body of an open message; NothingChangedError if an attempt has begun, or was recorded meanwhile."""
+    """Replace the body of an open message; NothingChangedError once an attempt has begun or was recorded."""
     return Statement(
         f"UPDATE webhook_deliveries SET body = :body WHERE id = :id AND attempts = :attempts AND {_IS_OPEN}",
         {"id": row.id, "body": body, "attempts": row.attempts},
@@ -123,7 +123,7 @@ _IS_OPEN: Final = "next_at_ms IS NOT NULL AND lease_owner IS NULL"
 async def list_page(
     db: Database, webhook_id: str, query: DeliveriesQuery, *, max_listed: int = MAX_LISTED
 ) -> tuple[int, list[DeliverySummary]]:
-    """Return the number of deliveries that match the query, and the requested page, newest first."""
+    """Return the total number of deliveries that the query selects, and the requested page of them, newest first."""
     conditions, params = _conditions(webhook_id, query)
     counted = f"SELECT 1 FROM webhook_deliveries WHERE {conditions} LIMIT :max_listed"
     total = await rows.read_number(
@@ -145,7 +145,7 @@ async def list_page(
 
 
 async def get(db: Database, webhook_id: str, delivery_id: str) -> DeliverySummary | None:
-    """Return the webhook's delivery with this id; None if it does not exist."""
+    """Return the delivery with this id; None if the webhook has no such delivery."""
     sql = f"SELECT {_COLUMNS} FROM webhook_deliveries{_JOIN} WHERE webhook_deliveries.id = :id AND webhook_id = :of"
     row = await db.read_one(sql, {"id": delivery_id, "of": webhook_id})
     return None if row is None else rows.from_row(DeliverySummary, row)
@@ -157,7 +157,7 @@ async def body_of(db: Database, delivery_id: str) -> bytes:
 
 
 async def webhook_of(db: Database, delivery_id: str) -> str | None:
-    """Return the webhook of a delivery; None if it does not exist."""
+    """Return the id of the webhook that a delivery belongs to; None if the delivery does not exist."""
     found = await db.read_one("SELECT webhook_id FROM webhook_deliveries WHERE id = :id", {"id": delivery_id})
     return None if found is None else msgspec.convert(found[0], str)
 
@@ -185,9 +185,9 @@ _HAS_NO_WEBHOOK: Final = "webhook_id NOT IN (SELECT id FROM webhooks)"
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the deliveries of deleted webhooks, and old deliveries with no attempt scheduled; return how many.
+    """Delete deliveries of deleted webhooks, and old deliveries without a scheduled attempt; return how many.
 
-    The attempts of a delivery are deleted with it.
+    The attempts of these deliveries are deleted too.
     """
     deleted = 0
     for (webhook_id,) in await db.read(f"SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE {_HAS_NO_WEBHOOK}"):
@@ -212,6 +212,6 @@ async def _delete(db: Database, condition: str, values: Mapping[str, Value]) -> 
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
-    """Return how many deliveries `prune` would delete."""
+    """Return the number of deliveries that `prune` would delete."""
     sql = f"SELECT COUNT(*) FROM webhook_deliveries WHERE {_IS_OLD} OR {_HAS_NO_WEBHOOK}"
     return await rows.read_number(db, sql, {"before_ms": before_ms})

@@ -1,7 +1,7 @@
-"""Store webhooks, and each organization's position: the number of its last event for which deliveries were stored.
+"""Store webhooks and, per organization, the number of its last event for which deliveries were stored (its position).
 
-A position is advanced in the transaction that stores the deliveries, and only if no other process has advanced it. So
-two processes that read the same events store their deliveries only once.
+The transaction that stores the deliveries also advances the position, and fails if another process has advanced it. So
+even if two processes read the same events, their deliveries are stored only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.ports import Database, DuplicateError, Statement, Value
 from matchpod.storage import rows
 
 LEASE_MS: Final = 5_000
-"""How long only the process that last stored deliveries of an organization works on its events."""
+"""Time in ms for which only the process that last stored deliveries of an organization processes its events."""
 
 _NEWEST: Final = "(SELECT COALESCE(MAX(seq), 0) FROM organization_events WHERE org_id = :org_id)"
 
@@ -35,42 +35,42 @@ class WebhookRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     org_id: str
     url: bytes
-    """Sealed, because the URL of many receivers is all that is needed to send to them."""
+    """The URL, sealed: for many receivers, knowing the URL is enough to send to them."""
     shown_url: str
-    """The URL without its secrets."""
+    """The URL without its secret parts, for display."""
     events: tuple[str, ...]
     format: WebhookFormat
     secret: bytes
-    """Sealed."""
+    """The secret that signs deliveries, sealed."""
     old_secret: bytes | None = None
-    """The previous secret, sealed. Until `old_secret_until_ms`, deliveries are also signed with it."""
+    """The previous secret, sealed. Until `old_secret_until_ms`, deliveries are signed with both secrets."""
     old_secret_until_ms: int | None = None
     may_be_private: bool
-    """Whether its URL may have a private address, as decided when the URL was set."""
+    """Whether the URL may have a private address. This is decided when the URL is set."""
     created_at_ms: int
     from_seq: int = 0
-    """The number of the organization's newest event when the webhook was switched on; only later events are sent."""
+    """Number of the organization's newest event when the webhook was switched on. Only later events are sent."""
     off_at_ms: int | None = None
     off_because: OffBecause | None = None
     failing_since_ms: int | None = None
-    """When the first attempt after the last successful attempt failed."""
+    """Time of the first failed attempt after the last successful attempt; None if no attempt has failed since then."""
     next_message_ms: int = 0
-    """When the next message may be sent, if the webhook's format has a rate limit."""
+    """Earliest time for the next message, if the webhook's format has a rate limit."""
 
 
 class Behind(NamedTuple):
-    """An organization with webhooks and events after its position."""
+    """An organization that has webhooks, and events for which no deliveries were stored yet."""
 
     org_id: str
     seq: int
-    """The number of the last event for which deliveries were stored."""
+    """Number of its last event for which deliveries were stored."""
 
 
 # --- webhooks -----------------------------------------------------------------------------------------------------
 
 
 async def create(db: Database, row: WebhookRow, *also: Statement, max_webhooks: int) -> bool:
-    """Store a new webhook, which sends events from now on; False if the organization already has `max_webhooks`."""
+    """Store a new webhook, which is sent events from now on; False if the organization already has `max_webhooks`."""
     fields = rows.to_params(row)
     names = ", ".join(fields)
     values = ", ".join(_NEWEST if name == "from_seq" else f":{name}" for name in fields)
@@ -114,7 +114,7 @@ def change(row: WebhookRow, **columns: Value) -> Statement:
 
 
 def switch_on(row: WebhookRow) -> list[Statement]:
-    """Switch a webhook on: events from now on are sent, and its earlier failures no longer count."""
+    """Switch a webhook on. Events from now on are sent, and its earlier failures no longer count."""
     on = Statement(
         "UPDATE webhooks SET off_at_ms = NULL, off_because = NULL, failing_since_ms = NULL,"
         f" from_seq = {_NEWEST} WHERE id = :id AND off_at_ms IS NOT NULL",
@@ -135,7 +135,7 @@ def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statem
 
 
 def delete(webhook_id: str) -> list[Statement]:
-    """Delete a webhook, and give up its waiting deliveries. There may be many deliveries, so pruning deletes them."""
+    """Delete a webhook, and give up its waiting deliveries. Pruning deletes them, because there may be many."""
     gone = Statement("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id}, must_change=True)
     return [gone, _give_up_waiting(webhook_id)]
 
@@ -151,7 +151,7 @@ def _give_up_waiting(webhook_id: str) -> Statement:
 
 
 def note_success(webhook_id: str) -> list[Statement]:
-    """Record that an attempt succeeded."""
+    """Record that an attempt to deliver to a webhook succeeded."""
     sql = "UPDATE webhooks SET failing_since_ms = NULL WHERE id = :id AND failing_since_ms IS NOT NULL"
     return [Statement(sql, {"id": webhook_id})]
 
@@ -159,9 +159,9 @@ def note_success(webhook_id: str) -> list[Statement]:
 def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: int) -> list[Statement]:
     """Record that an attempt failed, and switch the webhook off if all attempts have failed for too long.
 
-    `attempts` is how often this delivery was attempted, or 0 for a test or a requested attempt, which is not counted as
-    a failure. The statements must come after those that record the attempt: if the webhook is off or deleted, they
-    cancel the scheduled next attempt.
+    `attempts` is the number of attempts of this delivery, or 0 for a test or a requested attempt, which does not count
+    as a failure. Run the statements after those that record the attempt: if the webhook is off or deleted, they cancel
+    the next attempt that was scheduled.
     """
     since = Statement(
         "UPDATE webhooks SET failing_since_ms = :now_ms WHERE id = :id AND failing_since_ms IS NULL",
@@ -190,13 +190,13 @@ def note_failure(webhook_id: str, delivery_id: str, *, attempts: int, now_ms: in
 
 
 async def count_failing_off(db: Database) -> int:
-    """Return how many webhooks, of all organizations, are switched off because they failed."""
+    """Return the number of webhooks, of all organizations, that are switched off because of failures."""
     sql = "SELECT COUNT(*) FROM webhooks WHERE off_because = :because"
     return await rows.read_number(db, sql, {"because": OffBecause.FAILING.value})
 
 
 async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms: int) -> bool:
-    """Record that a message is about to be sent; False if the last message was sent less than its pause ago."""
+    """Record that a message is about to be sent; False if less than `pause_ms` has passed since the last message."""
     sql = (
         "UPDATE webhooks SET next_message_ms = CAST(:now_ms AS BIGINT) + :pause_ms"
         " WHERE id = :id AND next_message_ms <= :now_ms RETURNING id"
@@ -208,7 +208,7 @@ async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms:
 
 
 def _position(org_id: str, *, first: str = "") -> Statement:
-    """Move the position to the newest event, unless another webhook than `first` is on and needs earlier events."""
+    """Set the position to the newest event, unless another webhook than `first` is on and may need earlier events."""
     return Statement(
         f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1"
         " ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq WHERE webhook_positions.seq < excluded.seq"
@@ -218,7 +218,7 @@ def _position(org_id: str, *, first: str = "") -> Statement:
 
 
 async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
-    """Return the organizations with new events and a webhook that is on, unless another process works on them."""
+    """Return the organizations with new events and a webhook that is on, except those that another process works on."""
     found = await db.read(
         "SELECT org_id, seq FROM webhook_positions"
         " WHERE EXISTS (SELECT 1 FROM webhooks WHERE webhooks.org_id = webhook_positions.org_id AND off_at_ms IS NULL)"
@@ -231,7 +231,7 @@ async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
 
 
 async def organizations_with(db: Database, event: WebhookEvent) -> list[str]:
-    """Return the ids of the organizations with a webhook that sends events of this type."""
+    """Return the ids of the organizations that have a webhook, switched on, for events of this type."""
     found = await db.read(
         "SELECT DISTINCT org_id FROM webhooks"
         " WHERE off_at_ms IS NULL AND (events = :every OR ' ' || events || ' ' LIKE :listed) ORDER BY org_id",
@@ -241,12 +241,12 @@ async def organizations_with(db: Database, event: WebhookEvent) -> list[str]:
 
 
 async def have_any(db: Database) -> bool:
-    """Return whether any webhook is on."""
+    """Return whether any webhook of any organization is on."""
     return bool(await db.read("SELECT 1 FROM webhooks WHERE off_at_ms IS NULL LIMIT 1"))
 
 
 def advance(position: Behind, seq: int, *, owner: str, now_ms: int) -> Statement:
-    """Advance a position; NothingChangedError if another process has advanced it."""
+    """Advance an organization's position; NothingChangedError if another process has advanced it."""
     return Statement(
         "UPDATE webhook_positions SET seq = :seq, lease_owner = :owner, lease_until_ms = :until_ms"
         " WHERE org_id = :org_id AND seq = :before",
@@ -265,14 +265,17 @@ def advance(position: Behind, seq: int, *, owner: str, now_ms: int) -> Statement
 
 
 async def raised_of(db: Database, org_ids: Sequence[str]) -> set[tuple[str, str]]:
-    """Return the raised attention of these organizations' matches, as pairs of server id and kind."""
+    """Return the attention raised for these organizations' matches, as pairs of server id and kind."""
     listed, params = rows.parameter_list("org", org_ids)
     found = await db.read(f"SELECT server_id, kind FROM raised_attention WHERE org_id IN {listed}", params)
     return set(msgspec.convert(found, list[tuple[str, str]]))
 
 
 async def raise_attention(db: Database, values: Mapping[str, Value], *also: Statement) -> bool:
-    """Record that attention was raised, in one transaction with other statements; False if it was already raised."""
+    """Record that attention was raised for a match, with the statements in `also`; False if it is already recorded.
+
+    All statements run in one transaction.
+    """
     insert = Statement(
         "INSERT INTO raised_attention (server_id, kind, org_id, raised_at_ms)"
         " VALUES (:server_id, :kind, :org_id, :raised_at_ms)",
@@ -286,7 +289,7 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
 
 
 async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
-    """Delete raised attention of all organizations except `watched`, so that it is raised again once they watch."""
+    """Delete the raised attention of organizations not in `watched`, so that it is raised again if they are added."""
     found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
     gone = sorted({org_id for (org_id,) in found} - set(watched))
     if gone:
@@ -295,6 +298,6 @@ async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
 
 
 async def end_attention(db: Database, ended: Sequence[tuple[str, str]]) -> None:
-    """Delete raised attention whose reason is gone. Attention is raised again if the reason recurs."""
+    """Delete the raised attention whose cause is gone. If the cause occurs again, attention is raised again."""
     sql = "DELETE FROM raised_attention WHERE server_id = :server_id AND kind = :kind"
     await db.write([Statement(sql, {"server_id": server_id, "kind": kind}) for server_id, kind in ended])

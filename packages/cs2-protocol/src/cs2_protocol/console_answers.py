@@ -1,10 +1,11 @@
 """Parse the answers to console commands.
 
-CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
-after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
-text contains no such answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
-A compromised server may answer anything, so no parser reads more lines and items than a real answer may have.
-Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
+An answer contains everything that CS2 prints while a command runs, so unrelated lines may precede, follow or interrupt
+the expected ones. Each parser uses the lines it recognizes and skips all others. No parser raises an exception; most
+return None if the text does not contain the expected answer. Player names are untrusted: a line is parsed up to the
+name, and the rest of the line is the name. A compromised server may answer anything, so no parser reads more lines and
+items than a real answer may have. Lines end at "\\n" only, as names may contain other characters that Python treats as
+line ends.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import msgspec
 from cs2_protocol.steam_id import account_of
 
 MAX_OBJECT_STARTS = 4
-"""Maximum number of lines tried as the start of a JSON object. Real answers have one such line."""
+"""Maximum number of attempts to parse a JSON object, each at a line that starts with `{`. Real answers have one such
+line."""
 
 MAX_STATUS_LINES = 4096
 """Maximum number of lines read from the answer to `status`.
 
-Real answers have some hundreds of lines for spawn groups, and one line per player.
+Real answers have some hundred lines about spawn groups, and one line per player.
 """
 
 MAX_ROW_CHARS = 512
@@ -48,13 +50,13 @@ MAX_LISTENERS = 64
 """Maximum number of log addresses read. A server has one or two."""
 
 MAX_NAME_CHARS = 128
-"""Maximum number of characters kept of a player's name. Names have at most 128 bytes in the game."""
+"""Maximum length of a player's name; the rest is cut off. Names have at most 128 bytes in the game."""
 
 _JsonObject = dict[str, object]
 
 
 class StatusPlayer(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `status`. It has no Steam id: join with the log by user id."""
+    """One row of `status`. It has no Steam id; the log has both the user id and the Steam id of a player."""
 
     user_id: int
     name: str
@@ -70,21 +72,21 @@ class StatusJsonClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `status_json`, without empty slots."""
+    """The map and the clients in the answer to `status_json`. Empty slots are omitted."""
 
     map: str | None
     clients: tuple[StatusJsonClient, ...]
 
     @property
     def humans(self) -> tuple[StatusJsonClient, ...]:
-        """The clients with the Steam id of a player, without bots."""
+        """The clients that have a player's Steam id. Bots have none."""
         return tuple(
             client for client in self.clients if not client.is_bot and account_of(client.steam_id64) is not None
         )
 
 
 class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `get5_status`: the state of the match plugin, such as `none`, and the match it has loaded."""
+    """The answer to `get5_status`: the state of the match plugin, such as `none`, and the id of the loaded match."""
 
     state: str
     match_id: str | None
@@ -102,15 +104,15 @@ class CvarValue(msgspec.Struct, frozen=True):
     value: str
 
     def equals(self, expected: str) -> bool:
-        """True if the printed value is equivalent to the expected value, which may be `1` where `true` is printed."""
+        """True if the printed value is equivalent to the expected one: `true` equals `1`, and rounding is ignored."""
         ours, theirs = _as_number(expected), _as_number(self.value)
         if ours is None or theirs is None:
             return self.value == expected.strip()
         return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# The address must not contain a quote. Otherwise a bot with the name `a 'b`, which has no address, would be read as one
-# with an address and the name `b`.
+# An address cannot contain a quote. If the pattern allowed one, a bot named `a 'b`, which has no address, would be
+# parsed as the address `'a` and the name `b`.
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
@@ -121,7 +123,7 @@ _PLAYERS_END = "#end"
 _NO_CHANNEL = "[NoChan]"
 _NO_ADDRESS = "unknown"
 
-# At the start of a line only: text written by players always follows a prefix.
+# Match only at the start of a line: text written by players always follows a prefix.
 _OBJECT_START = re.compile(r"^\{", re.MULTILINE)
 _REST_OF_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INT64 = range(-(2**63), 2**63)
@@ -142,10 +144,10 @@ def parse_status(text: str) -> tuple[StatusPlayer, ...]:
 
 
 def parse_spawn_count(text: str) -> int | None:
-    """Return the spawn count in the answer to `status`: `spawn    : 3`.
+    """Return the spawn count in the answer to `status`, from a line such as `spawn    : 3`.
 
-    It is assumed to change with each map load. Real answers have 1 and 3, but there is no pair of answers from before
-    and after the same load.
+    It is assumed to change with each map load. Recorded answers have the values 1 and 3, but none were recorded both
+    before and after the same map load.
     """
     found = map(_SPAWN_COUNT.fullmatch, takewhile(_is_header, _lines(text, MAX_STATUS_LINES)))
     return next((int(line[1]) for line in found if line is not None), None)
@@ -165,26 +167,26 @@ def parse_status_json(text: str) -> StatusJson | None:
 
 
 def parse_log_listeners(text: str) -> tuple[str, ...]:
-    """Return the addresses in the answer to `logaddress_list_http`, each of which begins a line."""
+    """Return the addresses in the answer to `logaddress_list_http`. Each address is at the start of a line."""
     found = map(_LISTENER_LINE.match, _lines(text, MAX_LISTENER_LINES))
     return tuple(islice((listener[1] for listener in found if listener is not None), MAX_LISTENERS))
 
 
 def parse_get5_status(text: str) -> Get5Status | None:
-    """Parse the answer to `get5_status`; None without a match plugin."""
+    """Parse the answer to `get5_status`; None if the server has no match plugin."""
     root = _find_object(text, "gamestate")
     if root is None:
         return None
     match_id = root.get("matchid")
     return Get5Status(
         state=_text(root, "gamestate") or "unknown",
-        # get5 prints a string, MatchZy a number.
+        # get5 prints the match id as a string, MatchZy as a number.
         match_id=str(match_id) if _is_int64(match_id) else _text(root, "matchid"),
     )
 
 
 def parse_cvar(text: str, name: str) -> CvarValue | None:
-    """Parse the answer to a variable's name: `mp_maxrounds = 24`, or `"mp_maxrounds" = "24" (…)` before CS2."""
+    """Return the printed value of a variable: `mp_maxrounds = 24` in CS2, `"mp_maxrounds" = "24" (…)` before CS2."""
     for line in _lines(text, MAX_CVAR_LINES):
         found = _CVAR_LINE.match(line)
         if found and found[1].lower() == name.lower():
@@ -221,8 +223,8 @@ def _status_row(line: str) -> StatusPlayer | None:
 
 
 def _find_object(text: str, key: str) -> _JsonObject | None:
-    """Return the first JSON object that contains the key and shares no line with other text."""
-    # Not strict: a control character in a name must not make the whole answer invalid.
+    """Return the first JSON object that contains the key and starts and ends on lines without other text."""
+    # Not strict: otherwise a control character in a player's name would make the whole answer invalid.
     decoder, at = json.JSONDecoder(strict=False), 0
     for _ in range(MAX_OBJECT_STARTS):
         start = _OBJECT_START.search(text, at)
@@ -232,7 +234,7 @@ def _find_object(text: str, key: str) -> _JsonObject | None:
         try:
             found, at = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as exc:
-            at = max(exc.pos, start.end())  # skip what was read, so that the cost stays linear
+            at = max(exc.pos, start.end())  # continue behind the failed attempt, so that the total cost stays linear
             continue
         except (ValueError, RecursionError):  # a number with thousands of digits, or thousands of nested lists
             break

@@ -1,7 +1,7 @@
 """Build console commands with safely quoted arguments. The commands here do not depend on the settings of a match.
 
-Every inserted value passes `quoted` or `bare`, which ensure that it is a single argument or raise ValueError. Answers
-are parsed in `console_answers`.
+Every argument is built with `quoted` or `bare`, which raise ValueError if a value could become more than one argument.
+The answers to commands are parsed in `console_answers`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cs2_protocol.rcon import MAX_COMMAND_BYTES
 from cs2_protocol.text import unprintable_in
 
 MAX_PLUGIN_MATCH_ID = 2**31 - 1
-"""Highest match id for MatchZy, which parses 32 bits and rejects a match file with a larger one."""
+"""Highest match id that MatchZy accepts. It parses 32 bits, and rejects a match file with a higher id."""
 
 STATUS = "status"
 """Ask for the players, with user ids but without Steam ids; see `parse_status`."""
@@ -21,7 +21,7 @@ STATUS_JSON = "status_json"
 """Ask for the map and the players, with Steam ids but without user ids; see `parse_status_json`."""
 
 LOG_ON = "log on"
-"""Switch the log on. The log is off in a new process, which then sends nothing to any address."""
+"""Switch the log on. The log is off in a new server process; until it is on, nothing is sent to the log addresses."""
 
 LOG_LISTENERS = "logaddress_list_http"
 """Ask for the addresses that receive the log; see `parse_log_listeners`."""
@@ -42,8 +42,8 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 def quoted(value: str) -> str:
     """Return the value as one quoted argument; raise ValueError if it could end the quotes or the command.
 
-    The console has no escapes: any quote ends the argument, and a line end ends the command even inside quotes. A
-    semicolon is harmless inside quotes, but rejected as a second line of defense.
+    The console has no escape characters: any quote ends the argument, and a line end ends the command even inside
+    quotes. A semicolon is harmless inside quotes, but is rejected as a second line of defense.
     """
     if '"' in value or ";" in value or unprintable_in(value) is not None:
         raise ValueError("a quoted console argument may not contain quotes, semicolons or unprintable characters")
@@ -64,7 +64,7 @@ def set_command(name: str, value: str) -> str:
 
 
 def command(word: str, *arguments: str) -> str:
-    """Build a command from arguments that have passed `quoted` or `bare`."""
+    """Build a command from arguments that `quoted` or `bare` returned."""
     if not _WORD.fullmatch(word):
         raise ValueError("not the name of a console command or variable")
     text = " ".join((word, *arguments))
@@ -81,33 +81,36 @@ def kick_command(user_id: int, reason: str) -> str:
 
 
 def log_address_command(url: str) -> str:
-    """Return the command that adds a log address. Without quotes the console would read `//` as a comment."""
+    """Return the command that adds a log address.
+
+    The URL is quoted, because the console treats an unquoted `//` as the start of a comment.
+    """
     return command("logaddress_add_http", quoted(_http_url(url)))
 
 
 def remove_log_address_command(url: str) -> str:
-    """Return the command that removes a log address. Older builds ignore it as unknown."""
+    """Return the command that removes a log address. Older game builds do not know this command and ignore it."""
     return command("logaddress_del_http", quoted(_http_url(url)))
 
 
 def load_match_command(url: str, *, header_name: str, header_value: str) -> str:
-    """Return the command that makes MatchZy fetch its match file; the game blocks until the response."""
+    """Return the command that makes MatchZy fetch a match file; the game is blocked until the response arrives."""
     return command("matchzy_loadmatch_url", quoted(_http_url(url)), quoted(header_name), quoted(header_value))
 
 
 def report_address_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
-    """Return the commands that change the address for MatchZy's events, initially set by its match file."""
+    """Return the commands that change the URL for MatchZy's events. The match file sets the initial URL."""
     address = report_address(url, header_name, header_value)
     return tuple(command(name, quoted(value)) for name, value in address.items())
 
 
 def end_match_command() -> str:
-    """Return the command that ends MatchZy's match. While a match is loaded, MatchZy rejects another."""
+    """Return the command that ends MatchZy's match. MatchZy rejects a new match while one is loaded."""
     return command("css_endmatch")
 
 
 def report_address(url: str, header_name: str, header_value: str) -> dict[str, str]:
-    """Return the variables with the address for MatchZy's events."""
+    """Return the console variables that set the URL and the header for MatchZy's events, with their values."""
     return {
         "matchzy_remote_log_url": _http_url(url),
         "matchzy_remote_log_header_key": header_name,
@@ -116,9 +119,9 @@ def report_address(url: str, header_name: str, header_value: str) -> dict[str, s
 
 
 def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
-    """Return the commands that make MatchZy record a demo of each map, and POST it to this address after the map.
+    """Return the commands that make MatchZy record a demo of each map, and upload it to this URL after the map.
 
-    The file name contains no team names, because the plugin sends it in a header, which must be ASCII.
+    The configured file name contains no team names: MatchZy sends the file name in a header, which must be ASCII.
     """
     settings = {
         "matchzy_demo_path": "MatchZy/",
@@ -134,14 +137,14 @@ def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tu
 def end_demo_uploads_command() -> str:
     """Return the command that ends demo uploads.
 
-    It overwrites the token in the upload header, because the plugin keeps the header after the match. Later uploads are
-    rejected.
+    The command overwrites the token in the upload header, which the plugin would otherwise keep after the match.
+    Uploads without the token are rejected by the receiver.
     """
     return command("matchzy_demo_upload_header_value", quoted("none"))
 
 
 def _http_url(url: str) -> str:
-    # Without a scheme the server prints an error to its console in every tick.
+    # If a URL has no scheme, the server prints an error to its console in every tick.
     if not url.startswith(("http://", "https://")):
         raise ValueError("a log or match address must be an http or https URL")
     return url

@@ -1,7 +1,7 @@
-"""Limit the size of the answers to console commands: per command, to several times the size of real answers.
+"""Limit the size of the answer to each console command, to several times the size of real answers.
 
-A compromised server may answer anything. An answer that exceeds its limit is rejected before it is collected, and no
-answer within its limit is expensive to parse.
+A compromised server may answer anything. The part of an answer that exceeds the limit is never stored, and an answer
+within the limit is cheap to parse.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from cs2_protocol.console_commands import LOG_LISTENERS, PLUGIN_STATUS, REMOVE_L
 _KIB = 1024
 
 CVAR_BYTES: Final = 4 * _KIB
-"""Limit for reading a variable: a line of less than 600 bytes, and what the game prints at the same time."""
+"""Limit in bytes for reading a variable. The answer is a line of less than 600 bytes; unrelated output may surround
+it."""
 
 ACTION_BYTES: Final = 64 * _KIB
-"""Limit for commands that do something. The game and its plugins print a few KB while they execute one."""
+"""Limit in bytes for commands that change something. The game and its plugins print a few KB during such a command."""
 
 LOAD_BYTES: Final = 256 * _KIB
-"""Limit for commands that load a map, because the game prints most during a load. The answer is not parsed."""
+"""Limit in bytes for commands that load a map. The game prints most during a map load; this output is not parsed."""
 
 MAX_CALL_BYTES: Final = 512 * _KIB
-"""Limit for all answers of one call: 200 variables have less than 20 KB, and `status` has at most 256 KiB."""
+"""Limit in bytes for all answers of one call. The answers for 200 variables have less than 20 KB in total; `status` has
+at most 256 KiB."""
 
 _LIMITS: Final = {
-    STATUS: 256 * _KIB,  # 2 KB with five players; a map with many spawn groups has a line for each
+    STATUS: 256 * _KIB,  # 2 KB with five players, but one line per spawn group on maps with many of them
     STATUS_JSON: 64 * _KIB,  # 4.6 KB with 13 clients
     PLUGIN_STATUS: 32 * _KIB,  # 1 KB
     LOG_LISTENERS: 32 * _KIB,  # 200 bytes per address
@@ -35,7 +37,8 @@ _LIMITS: Final = {
         ACTION_BYTES,
     ),
 }
-"""Limits by command name. All other commands read a variable if they are one word, else set one or do something."""
+"""Limits by command name. Any other command gets `CVAR_BYTES` if it has no arguments (it reads a variable), else
+`ACTION_BYTES`."""
 
 
 def answer_limit(command: str) -> int:

@@ -1,6 +1,6 @@
-"""Define the types that all parts of the protocol share: players, sides, teams and reasons of round ends.
+"""Define the types that all modules of the protocol share: players, sides, teams and reasons of round ends.
 
-Players are identified by their 64-bit Steam id as a decimal string. Bots have ids of the form `BOT:name`.
+A player is identified by the 64-bit Steam id as a decimal string, a bot by an id of the form `BOT:name`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ PlayerId = str
 
 
 class Team(StrEnum):
-    """One of the caller's two teams; it keeps its name through halves and overtime."""
+    """One of the two teams of a match. A team remains the same through halves and overtime, while its side changes."""
 
     TEAM1 = "team1"
     TEAM2 = "team2"
@@ -35,7 +35,7 @@ class Side(StrEnum):
 
 
 class RoundEndReason(StrEnum):
-    """How a round was decided. The values are the server's notices without their prefix."""
+    """How a round was decided. The values are the server's notices without the prefix `SFUI_Notice_`."""
 
     CTS_WIN = "CTs_Win"
     TERRORISTS_WIN = "Terrorists_Win"
@@ -51,5 +51,8 @@ class RoundEndReason(StrEnum):
 
 
 def is_human(player_id: PlayerId) -> bool:
-    """True for a 64-bit player id; False for bots and for anything else the log prints instead of an id."""
+    """True if an id is the 64-bit Steam id of a player.
+
+    Bots have other ids, and the log may print garbage instead of an id.
+    """
     return player_id.isdigit()

@@ -1,10 +1,11 @@
 """Extract the new lines of log POSTs, each line exactly once, even if posts are repeated, split or lost.
 
-A server numbers the bytes of a map load from 0 (in all its posts or in none) and resends a range, possibly extended,
-until it is acknowledged. Known bytes are skipped; missing bytes are reported. A line without its end is dropped, since
-a truncated `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order. Three
-cases are not detected: repeats without offsets (CS:GO), a late post of an earlier load that has no time stamp, and a
-post of another load whose offset fits the current load.
+The byte offsets of posts start at 0 with each map load; some servers send no offsets at all. A server resends a range
+of bytes, possibly extended by new bytes, until the range is acknowledged. Bytes that were already read are skipped, and
+missing bytes are reported. A line whose end is missing is dropped: `RoundsPlayed: 12` could have been cut to
+`RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order.
+Three cases are not detected: repeated posts without offsets (CS:GO), a late post of an earlier map load without a time
+stamp, and a post of another map load whose offset happens to continue the current one.
 """
 
 from __future__ import annotations
@@ -17,34 +18,36 @@ import msgspec
 from cs2_protocol.log_clock import parse_stamp
 
 MAX_LINE_BYTES = 16 * 1024
-"""Maximum number of bytes kept of a line, so that a cursor stays small. Real lines have less than 1 KiB. Truncated
-lines are not parsed, because even in four-byte characters they exceed the reader's `MAX_LINE_CHARS`."""
+"""Maximum number of bytes kept of a line; it limits the size of a stored cursor. Real lines have less than 1 KiB. A
+truncated line is not parsed: even if all its characters have four bytes, it exceeds the reader's `MAX_LINE_CHARS`."""
 
 OPENING_LINES = 256
-"""Number of leading lines of a map load that are compared to distinguish two loads. A real load opens with 207 lines
-within one second. Two real loads began with 11,046 identical bytes, time stamps included, and differed only in the bots
-that joined."""
+"""Number of leading lines of a map load that are compared to distinguish two loads. In a real log, 207 lines were
+printed within the first second of a load. Two real loads began with 11,046 identical bytes, time stamps included, and
+differed only in the bots that joined."""
 
 CHECKSUM_BYTES = 4
-"""Size of the checksum of an opening line. Stored as bytes, checksums take a tenth of the memory of integers."""
+"""Size in bytes of the checksum of a line. Checksums are stored as one bytes object, which needs a tenth of the memory
+of integers."""
 
 HEAD_BYTES = 64
-"""Number of leading bytes of a map load that are compared if a post has no whole line: a time stamp and some text."""
+"""Number of leading bytes of a map load that are compared if a post is shorter than one line. They cover a time stamp
+and some text."""
 
 LATE_MS = 5 * 60_000
-"""Maximum time by which a late post was sent before the last post. A larger difference means that the server's clock
-was set back."""
+"""Maximum age in milliseconds, relative to the last post, of a post that counts as late. A larger difference means that
+the server's clock was set back."""
 
 MAX_HEADER_CHARS = 128
 """Maximum number of characters kept of a header value. Instance tokens have 16, map names with a workshop path fewer
 than 100."""
 
 MAX_OFFSET_DIGITS = 15
-"""Maximum number of digits of a byte offset, enough for a thousand terabytes of log."""
+"""Maximum number of digits of a byte offset: enough for a log of 1,000 terabytes."""
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP post of log bytes with the values of its headers, any of which may be missing.
+    """One HTTP post of log bytes, with the values of its headers. Any header may be missing.
 
     `sent_ms` is the server's local time when it sent the post, read as if it were UTC.
     """
@@ -59,7 +62,7 @@ class LogPost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True, tag=True):
-    """Bytes before the new lines are missing."""
+    """Bytes are missing before the new lines."""
 
     missing_bytes: int
 
@@ -71,9 +74,9 @@ class Restarted(msgspec.Struct, frozen=True, tag=True):
 
 
 class MapLoad(msgspec.Struct, frozen=True, tag=True):
-    """The byte offsets restarted at 0; `number` is the number of the load, from 1.
+    """A map load began: the byte offsets restarted at 0. Loads are numbered from 1.
 
-    Either a map was loaded, or our address was removed and added again; `Loading map` is printed only for the former.
+    Offsets also restart if the log address was removed and added again. Only a real map load logs `Loading map`.
     """
 
     number: int
@@ -87,19 +90,19 @@ class Unfinished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Late(msgspec.Struct, frozen=True, tag=True):
-    """The post belongs to an earlier load or process and was not read; it may contain unseen bytes."""
+    """The post belongs to an earlier load or process and was ignored. It may contain bytes that were never read."""
 
     dropped_bytes: int
 
 
 class Oversized(msgspec.Struct, frozen=True, tag=True):
-    """New lines were truncated to MAX_LINE_BYTES; `lines` is how many."""
+    """`lines` new lines were longer than MAX_LINE_BYTES and were truncated."""
 
     lines: int
 
 
 class WrongLength(msgspec.Struct, frozen=True, tag=True):
-    """The offsets do not match the length of the body; the body's length was used."""
+    """The offsets do not match the length of the body. They were corrected to the length of the body."""
 
     promised_bytes: int
     received_bytes: int
@@ -116,14 +119,14 @@ class NewLines(msgspec.Struct, frozen=True):
 
 
 class LineSplitter(msgspec.Struct):
-    """Splits chunks of bytes into lines at LF only; drops one CR before it, and empty lines."""
+    """Splits chunks of bytes into lines at LF only; removes one CR before each LF, and skips empty lines."""
 
     tail: bytes = b""
     is_skipping: bool = False
     oversized: int = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that end in this chunk; an unfinished line is kept in `tail`."""
+        """Return the lines that end in this chunk. A line without its end is kept until the next chunk."""
         if self.is_skipping:
             end = chunk.find(b"\n")
             if end < 0:
@@ -142,18 +145,18 @@ class LineSplitter(msgspec.Struct):
         return list(filter(None, lines))
 
     def finish(self) -> list[bytes]:
-        """Return the last line of a file that does not end with a line end."""
+        """Return the last line of a file if the file does not end with a line end."""
         return self.feed(b"\n")
 
     def drop_unfinished(self) -> int:
-        """Drop the unfinished line and return its number of bytes."""
+        """Drop the line whose end has not arrived, and return its number of bytes."""
         dropped = len(self.tail)
         self.tail = b""
         self.is_skipping = False
         return dropped
 
     def _truncate(self, lines: list[bytes]) -> None:
-        """Truncate long lines; a long unfinished line is emitted now and the rest of it skipped."""
+        """Truncate long lines; a long unfinished line is returned now, and its rest is skipped."""
         for index, line in enumerate(lines):
             if len(line) > MAX_LINE_BYTES:
                 lines[index] = line[:MAX_LINE_BYTES]
@@ -166,7 +169,7 @@ class LineSplitter(msgspec.Struct):
 
 
 class LogCursor(msgspec.Struct):
-    """The position up to which one server's log was read. Can be stored between any two posts."""
+    """The position up to which one server's log was read. It can be stored after any post."""
 
     load_number: int = 1
     end: int = 0
@@ -203,7 +206,7 @@ class LogCursor(msgspec.Struct):
         return self._split(fresh, notices)
 
     def is_ahead(self, post: LogPost) -> bool:
-        """True if earlier bytes of the same load were not read: they are lost, or have not arrived yet."""
+        """True if bytes of the same load before this post were not read: they are lost, or have not arrived yet."""
         begin = post.begin
         if not begin or not post.body:
             return False
@@ -214,7 +217,7 @@ class LogCursor(msgspec.Struct):
         return (begin > self.end or self._is_other_map(post.game_map)) and not self._is_late(post)
 
     def begins_load(self, post: LogPost) -> bool:
-        """True if the post begins a load or process other than the current one."""
+        """True if the post begins a new map load or comes from a new server process."""
         if post.begin != 0 or not post.body:
             return False
         if self._is_other_process(post):
@@ -233,7 +236,7 @@ class LogCursor(msgspec.Struct):
         return NewLines(lines, tuple(notices))
 
     def _new_bytes(self, post: LogPost, notices: list[LogNotice]) -> bytes | None:
-        """Return the bytes of a post that were not read yet; None if it is empty or of an earlier load or process."""
+        """Return the bytes of a post not read yet; None if it is empty, or from an earlier load or process."""
         if not self._check_process(post, notices):
             return None
         begin, body = post.begin, post.body
@@ -262,7 +265,7 @@ class LogCursor(msgspec.Struct):
         return body[repeated:]
 
     def _check_process(self, post: LogPost, notices: list[LogNotice]) -> bool:
-        """Record which server process sent the post; False if it was already replaced by another."""
+        """Record which server process sent the post. Return False if a newer process has already sent posts."""
         token = post.instance_token
         if token is None or token == self.instance_token:
             return True
@@ -294,7 +297,7 @@ class LogCursor(msgspec.Struct):
     def _repeats_opening(self, body: bytes) -> bool:
         """True if the post, which starts at offset 0, repeats the current load instead of starting a new one."""
         if not (self.opening or self.is_opening):
-            return False  # the start of this load is missing: a new load is far more likely than a resend
+            return False  # the start of the current load is unknown: a new load is far more likely than a resend
         shared = min(len(self.head), len(body))
         if body[:shared] != self.head[:shared]:
             return False
@@ -302,7 +305,7 @@ class LogCursor(msgspec.Struct):
         return self.opening.startswith(checksums)
 
     def _is_late(self, post: LogPost) -> bool:
-        """True if the server sent the post before the current load began, so it was delayed on the way."""
+        """True if the server sent the post before the current load began, and it was delayed on the way."""
         if post.sent_ms is None or self.load_sent_ms is None:
             return False
         return post.sent_ms < self.load_sent_ms and self.last_sent_ms - post.sent_ms <= LATE_MS
@@ -316,7 +319,7 @@ class LogCursor(msgspec.Struct):
 
 
 def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> LogPost:
-    """Build a LogPost from HTTP headers, with names in any case; an invalid header counts as missing."""
+    """Build a LogPost from HTTP headers, whose names may be in any case. An invalid header counts as missing."""
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
     return LogPost(
         body=body,
@@ -330,7 +333,7 @@ def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> L
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a log file given in chunks; the last line needs no line end."""
+    """Yield the lines of a log file, which is passed in chunks. The last line needs no line end."""
     splitter = LineSplitter()
     for chunk in chunks:
         yield from splitter.feed(chunk)

@@ -1,8 +1,8 @@
 """Parse and format the time stamps of server logs, and convert them to UTC.
 
-A log stamp is the server's local time without its zone. It is read as if it were UTC, and LogClock adds the offset to
-real UTC. The offset is fixed once: if it followed each post, the times of lines would depend on how the log was split
-into posts.
+A time stamp is the server's local time without a time zone. It is parsed as if it were UTC; `LogClock` then adds the
+offset to real UTC. The offset is determined once: if each post changed it, the times of lines would depend on how the
+log was split into posts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from datetime import date
 import msgspec
 
 ZONE_STEP_MS = 20 * 60_000
-"""Drift above which the time zone must have changed. The smallest daylight-saving step is 30 min, while the clocks of
-real servers differed by at most 18 s."""
+"""Drift in milliseconds above which the server's time zone, or our own clock, must have changed. The smallest
+daylight-saving step is 30 min, while the clocks of real servers differed by at most 18 s."""
 
 _DAY_MS = 86_400_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -22,22 +22,23 @@ _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) - ([01]\d|2[0-3]):([0-5]\d):([0-5]\d
 
 
 class LogClock(msgspec.Struct):
-    """Converts the server's local time to UTC. Without an anchor, as for a log file, times are unchanged."""
+    """Converts the server's local time to UTC. If `anchor` was never called, as for a log file, times are unchanged."""
 
     offset_ms: int = 0
     is_anchored: bool = False
     is_real_time: bool = True
-    """False in a sandbox with faster game time: its first post sets the offset, and drift does not mean a time zone."""
+    """False in a sandbox with faster game time. The first post sets the offset; drift does not indicate a time zone
+    change."""
     is_ours_in_doubt: bool = False
     """True after a restart of the service, because our clock may have been set since the last post."""
     ours_set_ms: int = 0
-    """How far our clock was set forward since the offset was fixed."""
+    """Milliseconds by which our clock was set forward since the offset was determined."""
 
     def anchor(self, log_ms: int, received_ms: int) -> None:
-        """Set the offset at the first call; later calls change it only if the server's time zone changed.
+        """Determine the offset at the first call. Later calls change it only if the server's time zone has changed.
 
-        If our clock was set instead, the offset stays, because a change would make durations wrong by the difference.
-        `log_ms` should be the time in the post's headers: a line may have been logged long before it was sent.
+        If our own clock was set instead, the offset stays: changing it would make durations wrong by the difference.
+        `log_ms` should be the time in the post's headers, since a line may have been logged long before it was sent.
         """
         drift_ms = received_ms - self.ours_set_ms - (log_ms + self.offset_ms)
         if not self.is_anchored:
@@ -64,7 +65,7 @@ def parse_stamp(text: str) -> int | None:
 
 
 def format_stamp(ms: int, *, millis: bool) -> str:
-    """Format a time in the years 1 to 9999 as a stamp; without `millis`, rounded down to the second."""
+    """Format a time in the years 1 to 9999 as a stamp; if `millis` is False, it is rounded down to the second."""
     day, rest = divmod(ms, _DAY_MS)
     when = date.fromordinal(day + _EPOCH_DAY)
     seconds, thousandths = divmod(rest, 1000)

@@ -1,6 +1,6 @@
 """Split a large log post into pieces, so that the work per stored entry is bounded.
 
-The pieces contain the same lines as the post, because each has the byte offset at which it begins.
+Reading the pieces gives the same lines as reading the post, because each piece has the byte offset at which it begins.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BEGIN: Final = "x-logbytes-beginoffset"
 END: Final = "x-logbytes-endoffset"
 
 _LINE_START: Final = b"\nL "
-"""A line end and the start of a line with a time stamp. Other line ends may be inside a console command."""
+"""The end of a line, and the start of a line with a time stamp. A console command may contain other line ends."""
 
 
 def split_post(headers: Mapping[str, str], body: bytes) -> Iterator[tuple[Mapping[str, str], bytes]]:
-    """Yield the pieces of a post with their headers, whose names must be in lower case; a small post is one piece."""
+    """Yield the pieces of a post with their headers. A small post is one piece. Header names must be in lower case."""
     if len(body) <= MAX_PIECE_BYTES:
         yield headers, body
         return
@@ -45,7 +45,7 @@ def _piece_end(body: bytes, start: int) -> int:
 
 
 def _piece_headers(headers: Mapping[str, str], start: int) -> Mapping[str, str]:
-    """Return the headers of a piece, without the end offset, which follows from its length."""
+    """Return the headers of a piece, without the end offset. The length of the piece is enough to know its end."""
     piece = {name: value for name, value in headers.items() if name != END}
     begin = headers.get(BEGIN, "").strip()
     if len(begin) <= MAX_OFFSET_DIGITS and begin.isascii() and begin.isdigit():

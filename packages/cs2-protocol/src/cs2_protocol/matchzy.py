@@ -1,8 +1,9 @@
 """Parse the event posts of MatchZy and compatible plugins into typed reports, without raising.
 
-Events are sent once, in no guaranteed order, and some never arrive, so they are checked against the log.
-Map numbers count from 0 in the plugin and from 1 here; round numbers count from 1 in both. Two fields are ignored:
-`round_end.winner.team` is the leading team, not the winner of the round, and `map_result.winner.side` is unreliable.
+MatchZy sends each event once, in no guaranteed order, and without a retry. So users of this module compare events with
+the log. Map numbers count from 0 in the plugin and from 1 here; round numbers count from 1 in both. Two fields are
+ignored: `round_end.winner.team` is the leading team, not the winner of the round, and `map_result.winner.side` is
+unreliable.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ MAX_TEAM_PLAYERS = 32
 """Maximum number of players read per team. No mode has larger teams."""
 
 MAX_COUNT = 10**9
-"""Highest number that is accepted. Nothing that is counted in a match reaches it."""
+"""Highest number that is accepted. No count of a match reaches it."""
 
 MAX_TEXT_CHARS = 128
-"""Maximum number of characters kept of a text. Player and team names have at most 128 bytes in the game."""
+"""Maximum number of characters kept of a string. Player and team names have at most 128 bytes in the game."""
 
 MAX_MATCH_ID_CHARS = 64
 """Maximum number of characters kept of a match id. MatchZy uses 64-bit numbers, other plugins the caller's string."""
 
-# The game's round end reasons, as the plugin passes them on; others (such as 16, game commencing) decide no round.
+# Numbers of the game's round end reasons, which the plugin sends. Other reasons (such as 16, game commencing) do not
+# decide a round.
 _REASONS = {
     1: RoundEndReason.TARGET_BOMBED,
     7: RoundEndReason.BOMB_DEFUSED,
@@ -44,17 +46,18 @@ _REASONS = {
     18: RoundEndReason.CTS_SURRENDER,
 }
 
-# MatchZy sends team numbers, compatible plugins the names of the schema.
+# MatchZy sends numbers of sides; compatible plugins send the names of the schema.
 _SIDES = {"2": Side.T, "3": Side.CT, "t": Side.T, "ct": Side.CT}
 
-# Fields that the plugin fills. Others are always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
-# bomb_defuses bomb_plants 1k 1v3 1v4 1v5 first_kills_t first_kills_ct first_deaths_t first_deaths_ct trade_kills kast.
+# Statistics that the plugin fills. It always sends 0 for these fields: flash_assists team_kills suicides
+# friendlies_flashed knife_kills bomb_defuses bomb_plants 1k 1v3 1v4 1v5 first_kills_t first_kills_ct first_deaths_t
+# first_deaths_ct trade_kills kast.
 _STATS = ("kills", "deaths", "assists", "damage", "utility_damage", "enemies_flashed", "headshot_kills",
           "rounds_played", "2k", "3k", "4k", "5k", "1v1", "1v2", "score", "mvp")  # fmt: skip
 
 
 class PlayerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The plugin's running statistics of a player on the current map; `stats` has the fields it sent."""
+    """The plugin's running statistics of a player on the current map; `stats` has only the fields that were sent."""
 
     player_id: PlayerId
     name: str
@@ -79,7 +82,7 @@ class GoingLive(msgspec.Struct, frozen=True, tag="going_live"):
 
 
 class RoundEndReport(msgspec.Struct, frozen=True, tag="round_end"):
-    """A live round was decided; players who left are not included.
+    """A live round was decided. Players who have left are not included.
 
     The plugin's schema counts rounds from 0, but the plugin sends the sum of the scores: 1 after the first round.
     """
@@ -95,7 +98,7 @@ class RoundEndReport(msgspec.Struct, frozen=True, tag="round_end"):
 
 
 class MapResult(msgspec.Struct, frozen=True, tag="map_result"):
-    """A map is over; `winner` is None for a tie or if not sent."""
+    """A map has ended. `winner` is None for a tie, or if the plugin did not send it."""
 
     match_id: str
     map_number: int
@@ -105,7 +108,10 @@ class MapResult(msgspec.Struct, frozen=True, tag="map_result"):
 
 
 class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
-    """The series is over, with maps won; `winner` is None for a tie or if not sent."""
+    """The series has ended, with these numbers of maps won.
+
+    `winner` is None for a tie, or if the plugin did not send it.
+    """
 
     match_id: str
     team1_maps: int
@@ -114,7 +120,7 @@ class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
 
 
 class OtherReport(msgspec.Struct, frozen=True, tag="other"):
-    """An event that is not needed, because the log is more precise, or because the event is not about the game."""
+    """An event that is ignored: either the log is more precise, or the event is not about the game."""
 
     match_id: str
     event: str
@@ -122,7 +128,7 @@ class OtherReport(msgspec.Struct, frozen=True, tag="other"):
 
 
 class Malformed(msgspec.Struct, frozen=True, tag="malformed"):
-    """Not an event, or an event without required fields."""
+    """A body that is not an event, or an event without required fields."""
 
     reason: str
     digest: str
@@ -132,7 +138,7 @@ Report = SeriesStart | GoingLive | RoundEndReport | MapResult | SeriesEnd | Othe
 
 
 def read_report(body: bytes) -> Report:
-    """Parse the body of an event post; an invalid body is Malformed."""
+    """Parse the body of an event post; the report on an invalid body is `Malformed`."""
     if len(body) > MAX_REPORT_BYTES:
         return Malformed(f"more than {MAX_REPORT_BYTES} bytes", _digest(body))
     try:
@@ -163,9 +169,10 @@ def read_report(body: bytes) -> Report:
 
 
 def report_key(report: Report) -> str:
-    """Return a key that is equal for repeated deliveries of the same fact.
+    """Return a key that is equal for repeated deliveries of the same report.
 
-    A replayed round normally has other numbers and another key; a map that goes live again has the same key.
+    A round that is played again normally has other statistics, and so another key. If a map goes live a second time,
+    its `going_live` has the same key.
     """
     return f"{type(report).__struct_config__.tag}:{_digest(msgspec.msgpack.encode(report))}"
 
@@ -217,7 +224,7 @@ def _players(team_fields: RawFields, team: Team) -> tuple[PlayerReport, ...]:
 
 
 def _player(entry: RawFields, team: Team) -> PlayerReport | None:
-    """Parse one player's statistics; None for bots and invalid ids."""
+    """Parse one player's statistics; None for a bot or an invalid id."""
     player_id = to_id64(entry.text_or_integer("steamid") or "")
     if player_id is None:
         return None

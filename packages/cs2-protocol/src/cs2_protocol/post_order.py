@@ -1,7 +1,7 @@
 """Hold log posts that arrive too early, until the posts before them have arrived.
 
-A server sends one post at a time, but a proxy may forward posts out of order. A post whose offset is ahead of what was
-read is held for a short time; after that, the missing bytes count as lost. Posts without offsets are never held.
+A server sends one post at a time, but a proxy may forward posts out of order. A post whose offset is ahead of the bytes
+read so far is held for a short time. After that, the missing bytes count as lost. Posts without offsets are never held.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import msgspec
 from cs2_protocol.log_batches import LogCursor, LogPost, NewLines
 
 HOLD_MS: Final = 1_500
-"""Maximum time for which a post is held, by our clock. Proxies delay posts by at most a second. Meanwhile the live view
-lags behind."""
+"""Maximum time in milliseconds for which a post is held, by our clock. Proxies delay posts by at most a second. While a
+post is held, the live view lags behind."""
 
 MAX_HELD_BYTES: Final = 256 * 1024
-"""Maximum number of bytes held: what a server sends in a minute. They are part of a snapshot, and are read at once."""
+"""Maximum number of bytes held. A server sends less in a minute. Held posts are stored in snapshots, and all of them
+are read in one step."""
 
 MAX_HELD_POSTS: Final = 128
 """Maximum number of held posts. All of them are examined for each incoming post."""
@@ -31,17 +32,20 @@ class HeldPosts(msgspec.Struct):
 
     @property
     def since_ms(self) -> int | None:
-        """When the first held post was received; None if no post is held."""
+        """Time when the first held post was received; None if no post is held."""
         return min((post.received_ms for post in self.posts), default=None)
 
     @property
     def until_ms(self) -> int | None:
-        """When the wait for the missing posts ends; None if no post is held."""
+        """Deadline for the missing posts; None if no post is held."""
         since_ms = self.since_ms
         return None if since_ms is None else since_ms + HOLD_MS
 
     def pop(self, cursor: LogCursor, now_ms: int | None) -> LogPost | None:
-        """Remove and return the next post to read; None if all must wait. Without a time, no post waits any longer."""
+        """Remove and return the next post to read; None if all posts must wait.
+
+        If `now_ms` is None, no post waits any longer.
+        """
         found = next((post for post in self.posts if not cursor.is_ahead(post)), None)
         if found is not None and cursor.begins_load(found):
             found = min((post for post in self.posts if _is_before(post, found)), key=_order, default=found)
@@ -59,7 +63,7 @@ class HeldPosts(msgspec.Struct):
 
 
 def read_in_order(posts: Iterable[LogPost]) -> Iterator[NewLines]:
-    """Yield the new lines of each post of one server; posts that arrived out of order are sorted."""
+    """Yield the new lines of each post of one server; posts that arrived out of order are sorted first."""
     cursor, held = LogCursor(), HeldPosts()
     for post in posts:
         held.posts.append(post)
@@ -73,7 +77,10 @@ def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterat
 
 
 def _is_before(post: LogPost, load: LogPost) -> bool:
-    """True if a post was or may have been sent before this load. It is read first, as it would be dropped later."""
+    """True if a post was, or may have been, sent before this load.
+
+    It must be read first, as it would be dropped as late after it.
+    """
     return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
 
 

@@ -1,7 +1,8 @@
 """Read single fields of untrusted JSON without decoding the rest of the document.
 
-Decoding a whole document creates a value for each number and string in it: 1 MiB of long numbers takes seconds. Here,
-fields that are not read are only skipped. A field of another type than expected counts as missing.
+Decoding a whole document creates a value for each of its numbers and strings, and takes seconds for 1 MiB of long
+numbers. Here, fields are decoded when they are read, and all others are only skipped. A field with an unexpected type
+counts as missing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class RawFields:
         return bytes(self._raw.get(key) or b"") == b"true"
 
     def fields(self, key: str) -> RawFields:
-        """Return an object field; an object without fields if it is missing."""
+        """Return a field that is an object. If it is missing, return an object without fields."""
         return _fields(self._raw.get(key)) or RawFields()
 
     def items(self, key: str, limit: int) -> list[RawFields] | None:

@@ -1,11 +1,11 @@
 """Implement the Source RCON protocol for client and server, without I/O.
 
-A client sends a password first, then commands, which are answered in order. Older engines split a long answer, CS2
-sends one large packet, and neither marks the end. So an empty packet with its own id follows each command; the server
-mirrors it after the answer. A packet for a later command also ends the earlier answers. The size of each answer and the
-rate of all packets are limited.
-ValueError means incorrect use by the caller; RconProtocolError means that the peer sent invalid bytes, or too many, and
-ends the stream. Connecting, timeouts and retries are the caller's responsibility.
+A client sends a password first, then commands, which are answered in order. Older engines split a long answer into
+several packets, CS2 sends one large packet, and neither marks the end of an answer. So the client sends an empty packet
+with another id after each command, and the server sends it back (mirrors it) after the answer. A packet that belongs to
+a later command also ends all earlier answers. The size of each answer and the rate of all packets are limited.
+ValueError means incorrect use by the caller. RconProtocolError means that the peer sent invalid or too many bytes; no
+more can be read from this connection. Connecting, timeouts and retries are the caller's responsibility.
 """
 
 from __future__ import annotations
@@ -27,40 +27,46 @@ from cs2_protocol.rcon_frames import (
 )
 
 REFUSED_ID = -1
-"""The id of an AUTH_RESPONSE that rejects the password."""
+"""The id of an AUTH_RESPONSE packet that rejects the password."""
 
 MIRROR_END = b"\x00\x01\x00\x00"
-"""The body a server sends after the mirrored packet."""
+"""The body of the packet that a server sends after each mirrored packet."""
 
 MAX_ANSWER_BYTES = 256 * 1024
-"""Maximum size of an answer. Most commands have a lower limit."""
+"""Maximum size of an answer in bytes. Most commands have a lower limit."""
 
 MAX_UNEXPECTED_BYTES = 4096
-"""Maximum body size of a packet that is not part of an open answer: the classic packet limit. The body is ignored."""
+"""Maximum body size of a packet that does not belong to an awaited answer: the original packet limit of the protocol.
+The body is ignored."""
 
 BURST_BYTES = 1024 * 1024
-"""Maximum number of bytes that a server may send at once after a pause."""
+"""Maximum number of bytes that a server may send at once after a pause (size of the token bucket)."""
 
 BYTES_PER_S = 256 * 1024
-"""Maximum sustained rate of a server. The fastest poll gets 5 KB five times per second."""
+"""Maximum average number of bytes per second from a server. The most frequent poll gets 5 KB five times per second."""
 
 PACKET_BYTES = 4096
-"""Cost of a packet in addition to its bytes, because reading 256 empty packets takes more than a millisecond."""
+"""Bytes that each packet counts in addition to its size, because reading 256 empty packets takes more than a
+millisecond."""
 
 COMMAND_BYTES = 3 * (PACKET_BYTES + 14)
-"""Additional bytes allowed per command: an empty answer, the mirrored packet, and the packet after it."""
+"""Bytes that a server may additionally send per command: an empty answer, the mirrored packet, and the packet after
+it."""
 
 MAX_REQUEST_SIZE = 4096
-"""Maximum size of a request: the classic packet limit. It is low, because clients send before they authenticate."""
+"""Maximum size of a request in bytes: the original packet limit of the protocol. A low limit matters because clients
+send data before they authenticate."""
 
 PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
-"""Environment variable with the RCON password of a game server. Other users of the machine cannot read it there."""
+"""Environment variable with the RCON password of a game server. Unlike the command line, it is hidden from other users
+of the machine."""
 
 MAX_COMMAND_BYTES = 499
-"""Maximum length of a command with its arguments. Source truncates it at 512; send several commands instead."""
+"""Maximum length in bytes of a command with its arguments. The game truncates commands at 512 bytes; split a longer one
+into several commands."""
 
 MAX_OUTSTANDING = 256
-"""Maximum number of unanswered commands; a server this far behind is stuck."""
+"""Maximum number of unanswered commands. A server that reaches it is considered stuck."""
 
 _MAX_ID = 2**31 - 1
 _TOO_FAST = f"more than {BYTES_PER_S // 1024} KiB per second, counting {PACKET_BYTES} bytes more per packet"
@@ -81,7 +87,7 @@ class _AuthStep(StrEnum):
     REFUSED = "refused"
 
 
-# A transition that is not listed is ignored if the server causes it, and a ValueError if the caller does.
+# If a transition is not listed, it is ignored when the server causes it, and a ValueError when the caller does.
 _CLIENT_TRANSITIONS = {
     (ClientState.NEW, _AuthStep.PASSWORD_SENT): ClientState.AUTHENTICATING,
     (ClientState.AUTHENTICATING, _AuthStep.ACCEPTED): ClientState.READY,
@@ -96,7 +102,10 @@ class AuthAccepted(msgspec.Struct, frozen=True):
 
 
 class AuthRefused(msgspec.Struct, frozen=True):
-    """The password is wrong or was changed. Open commands stay unanswered; further attempts risk a ban."""
+    """The password is wrong or was changed.
+
+    Commands sent before remain unanswered. Further attempts may get the client banned.
+    """
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -128,7 +137,7 @@ class TokenBucket:
         self._at_s: float | None = None
 
     def spend(self, amount: float, now_s: float) -> bool:
-        """Remove tokens from the bucket; return False, and remove none, if it has too few."""
+        """Remove tokens from the bucket. If it has too few, return False and remove none."""
         if self._at_s is not None and now_s > self._at_s and self._tokens < self._burst:
             self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._per_second)
         self._at_s = now_s
@@ -138,12 +147,12 @@ class TokenBucket:
         return True
 
     def grant(self, amount: float, max_tokens: float) -> None:
-        """Add tokens to the bucket. It may then hold more than the burst, but at most `max_tokens`."""
+        """Add tokens to the bucket. This may exceed `burst`, but not `max_tokens`."""
         self._tokens = max(self._tokens, min(max_tokens, self._tokens + amount))
 
 
 class AnswerBudget:
-    """Limits the total size of the answers to several commands; `left` is how many bytes are left."""
+    """Limits the total size of the answers to several commands. `left` is the number of bytes not yet used."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -163,12 +172,12 @@ class _OpenCommand:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of the packets of the command."""
+        """The ids of the two packets sent for the command, or of the only one."""
         return (self.command_id,) if self.mirror_id is None else (self.command_id, self.mirror_id)
 
     @property
     def left(self) -> int:
-        """How many more bytes the answer may have."""
+        """Number of bytes that the answer may still grow by."""
         return max(0, min(self._limit - len(self.parts), self._budget.left))
 
     def collect(self, body: bytes) -> None:
@@ -176,14 +185,14 @@ class _OpenCommand:
         self._budget.left -= len(body)
 
     def answer(self) -> Answer:
-        # Decoded as a whole, because a character may be split between packets.
+        # Decoded only when complete, because a character may be split between packets.
         return Answer(self.command_id, self.parts.decode("utf-8", errors="replace"))
 
 
 class ClientConnection:
-    """The client side. `limit_of` returns the maximum number of bytes in the answer to a command.
+    """The client side of a connection. `limit_of` returns the maximum number of bytes in the answer to a command.
 
-    With `mirrors=False`, for servers that do not mirror, an answer is one packet.
+    Pass `mirrors=False` for servers that do not mirror packets. Each answer is then a single packet.
     """
 
     def __init__(self, limit_of: Callable[[str], int], *, mirrors: bool = True) -> None:
@@ -204,7 +213,7 @@ class ClientConnection:
         return tuple(command.command_id for command in self._open)
 
     def authenticate(self, password: str) -> bytes:
-        """Return the bytes that send the password, once per connection."""
+        """Return the bytes that send the password. Only one attempt per connection is allowed."""
         body = _encode_line(password)
         if not self._advance(_AuthStep.PASSWORD_SENT):
             raise ValueError("a password was already sent on this connection")
@@ -212,12 +221,15 @@ class ClientConnection:
         return encode_frame(Frame(self._auth_id, AUTH, body))
 
     def command(self, text: str) -> Request:
-        """Return a command to send; earlier commands may still be unanswered."""
+        """Return the packets for a command. Earlier commands may still be unanswered."""
         (request,) = self.commands((text,))
         return request
 
     def commands(self, texts: Sequence[str], budget: AnswerBudget | None = None) -> list[Request]:
-        """Return commands to send, whose answers share a budget. Raise ValueError if any of them cannot be sent."""
+        """Return the packets for several commands whose answers share a budget.
+
+        Raise ValueError if any of them cannot be sent.
+        """
         bodies = [_encode_line(text) for text in texts]
         if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
@@ -240,7 +252,7 @@ class ClientConnection:
         return Request(command_id, data)
 
     def receive(self, data: bytes, now_s: float = 0.0) -> Iterator[ClientEvent]:
-        """Append bytes and iterate over all their events; raise RconProtocolError if they are invalid or too many."""
+        """Process received bytes and iterate over their events; raise RconProtocolError if invalid or too many."""
         if not self._traffic.spend(len(data), now_s):
             self._reader.fail(_TOO_FAST)
         return self._events(self._reader.feed(data, self._max_size), now_s)
@@ -264,7 +276,8 @@ class ClientConnection:
             yield AuthAccepted()
 
     def _on_value(self, frame: Frame) -> Iterator[ClientEvent]:
-        # Ignore other ids: the empty packets before an auth response and after a mirror, and abandoned answers.
+        # Ignore packets with other ids: the packet before an auth response, the packet after a mirrored one, and
+        # answers no longer awaited.
         current = self._by_id.get(frame.id)
         if current is None:
             return
@@ -285,7 +298,7 @@ class ClientConnection:
         return first.answer()
 
     def _max_size(self, frame_id: int) -> int:
-        """Return the largest size field of a packet with this id."""
+        """Return the largest size field that a packet with this id may have."""
         command = self._by_id.get(frame_id)
         if command is None or frame_id != command.command_id:
             return MIN_SIZE + MAX_UNEXPECTED_BYTES
@@ -318,13 +331,13 @@ class CommandReceived(msgspec.Struct, frozen=True):
 
 
 class MirrorRequested(msgspec.Struct, frozen=True):
-    """The client marks the end of its command: answer with `mirror`, or do not answer."""
+    """The client sent an empty packet to find the end of an answer. Answer with `mirror`, or not at all."""
 
     id: int
 
 
 class NotAuthenticated(msgspec.Struct, frozen=True):
-    """The client sent something before authenticating: answer with `deny`, then close."""
+    """The client sent something before authenticating: answer with `deny`, then close the connection."""
 
     id: int
 
@@ -333,14 +346,14 @@ ServerEvent = AuthAttempt | CommandReceived | MirrorRequested | NotAuthenticated
 
 
 class ServerConnection:
-    """The server side, for a simulated server."""
+    """The server side of a connection, for a simulated server."""
 
     def __init__(self) -> None:
         self._reader = FrameReader(MAX_REQUEST_SIZE)
         self.is_authenticated = False
 
     def receive(self, data: bytes) -> Iterator[ServerEvent]:
-        """Append bytes and iterate over the client's requests; raise RconProtocolError if they are invalid.
+        """Process received bytes and iterate over the client's requests; raise RconProtocolError for invalid bytes.
 
         Handle each event before getting the next: a chunk may contain both the password and a command.
         """
@@ -358,21 +371,21 @@ class ServerConnection:
                 yield MirrorRequested(frame.id)
 
     def accept(self, attempt_id: int) -> bytes:
-        """Accept the password: an empty packet, then the auth response, like a game server."""
+        """Return the packets that accept a password: as in the game, an empty packet and then the auth response."""
         self.is_authenticated = True
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + encode_frame(Frame(attempt_id, AUTH_RESPONSE))
 
     def refuse(self, attempt_id: int) -> bytes:
-        """Reject the password; an earlier authentication becomes invalid, too."""
+        """Return the packets that reject a password. A client that was authenticated before no longer is."""
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
 
     def deny(self) -> bytes:
-        """Return only the rejection, for a command before authentication or after a password change."""
+        """Return only the packet that rejects a client, for a command before authentication or after a new password."""
         self.is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 
     def answer(self, command_id: int, text: str, *, split_at: int | None = None) -> bytes:
-        """Return the answer to a command: one packet as in CS2, or parts of `split_at` bytes as in older engines."""
+        """Return the answer to a command: one packet as in CS2, or packets of `split_at` bytes as in older engines."""
         body = text.encode("utf-8", errors="replace")
         step = split_at or max(len(body), 1)
         parts = [body[start : start + step] for start in range(0, len(body), step)] or [b""]

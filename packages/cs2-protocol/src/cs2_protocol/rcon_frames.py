@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 RESPONSE_VALUE = 0
-"""Server: part of an answer. Client: the empty packet to be mirrored."""
+"""Packet type. From a server: part of an answer. From a client: the empty packet that the server mirrors."""
 
 EXEC_COMMAND = 2
-"""Client: run a command."""
+"""Packet type, from a client: run a command."""
 
 AUTH_RESPONSE = 2
-"""Server: the result of authentication. The same number as EXEC_COMMAND, distinguished by direction."""
+"""Packet type, from a server: the result of authentication. It has the same number as EXEC_COMMAND, which only clients
+send."""
 
 AUTH = 3
-"""Client: authenticate with a password."""
+"""Packet type, from a client: authenticate with a password."""
 
 MIN_SIZE = 10
 """The size field of an empty packet, which counts id, type and two NULs."""
@@ -28,7 +29,7 @@ _NULS = b"\x00\x00"
 
 
 class RconProtocolError(Exception):
-    """The peer sent invalid data; the rest of the stream cannot be read."""
+    """The peer sent invalid data. The rest of the stream cannot be read."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -53,17 +54,19 @@ class FrameReader:
         self._fault: str | None = None
 
     def feed(self, data: bytes, max_size_of: Callable[[int], int] | None = None) -> Iterator[Frame]:
-        """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed.
+        """Append bytes and iterate over the packets they complete.
 
-        `max_size_of` returns the maximum size field of packets with an id, if lower than that of the reader. It is not
-        stored, because it may refer to the owner of this reader.
+        Packets that are not consumed are returned by the next call.
+
+        `max_size_of` returns the maximum size field of a packet by its id; the limit of the reader still applies. The
+        function is not stored: a reference to the owner of this reader would be a reference cycle.
         """
         if self._fault is None:
             self._buffer += data
         return self._frames(max_size_of)
 
     def fail(self, fault: str) -> None:
-        """Stop reading: from now on, iterating raises RconProtocolError with this fault."""
+        """Stop reading: from now on, iterating raises RconProtocolError with this message."""
         self._fault = fault
         self._buffer.clear()
 
@@ -78,7 +81,7 @@ class FrameReader:
             yield Frame(frame_id, frame_type, body)
 
     def _next_size(self, max_size_of: Callable[[int], int] | None) -> int | None:
-        """Return the size field of the next packet, once its id has arrived too."""
+        """Return the size field of the next packet; None if it has not arrived."""
         size: int | None = None
         if self._fault is None and len(self._buffer) >= _SIZE.size:
             size, max_size = _SIZE.unpack_from(self._buffer)[0], self._max_size
@@ -92,7 +95,7 @@ class FrameReader:
 
 
 def _without_terminators(payload: bytes) -> bytes:
-    # Some servers omit one or both of the NULs; the bytes in their place belong to the body.
+    # Some servers omit one or both of the NULs. The last bytes are then part of the body.
     if payload.endswith(_NULS):
         return payload[:-2]
     return payload.removesuffix(b"\x00")

@@ -1,9 +1,9 @@
 """Read recorded log posts, from a text transcript or from JSON lines.
 
-A transcript is what log receivers print for a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`, `BODY:`, the
-body, `---`. Its times have no date and no zone; the date is taken from the post, and the zone is UTC. A JSON line is
-`{"receivedAt": 0, "headers": {}, "body": ""}`, with `bodyBase64` instead of `body` if the bytes are not UTF-8.
-Unlike server input, an invalid recording is an error, which names the line.
+A transcript is the output of common log receivers. Per post: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`, `BODY:`,
+the body, `---`. Its times are read as UTC; their date is taken from the post. A JSON line is `{"receivedAt": 0,
+"headers": {}, "body": ""}`, with `bodyBase64` instead of `body` if the bytes are not UTF-8. While invalid input of a
+server is ignored, an invalid recording raises an error with the line number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from cs2_protocol.log_batches import LogPost, read_post
 from cs2_protocol.log_clock import parse_stamp
 
 MAX_TIME_MS = 253_402_300_800_000
-"""The first time that is rejected: the year 10000, which cannot be represented as a date."""
+"""Upper limit of times in milliseconds, not itself allowed: the year 10000, which a Python datetime cannot
+represent."""
 
 _DAY_MS = 86_400_000
 _STAMP_CHARS = 25
@@ -29,14 +30,14 @@ _OPENING = re.compile(rb"\[(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\] POST \S+\r?\n")
 _HEADERS = re.compile(rb"HEADERS: ?([^\r\n]*)\r?\n")
 _BODY = re.compile(rb"BODY:\r?\n")
 _CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n|\Z)")
-# Ends a body of unknown length: the body may contain `---` lines, so a post or the end of the file must follow.
+# End of a body of unknown length. Since the body may contain `---` lines, a post or the end of the file must follow.
 _LAST_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n\s*\[\d\d:\d\d:\d\d|\s*\Z)")
 _LENGTH = re.compile(r"[0-9]{1,15}")
 _NAMED = re.compile(r"([A-Za-z0-9-]+)=(.*)", re.DOTALL)
 
 
 class RecordingError(ValueError):
-    """An invalid recording; the message names the line."""
+    """A recording is invalid; the message has the line number."""
 
 
 class RecordingForm(StrEnum):
@@ -54,7 +55,7 @@ class _RecordedPost(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def detect_form(first_bytes: bytes) -> RecordingForm | None:
-    """Return the format of a recording by its first bytes; None for anything else, such as a log file."""
+    """Detect the format of a recording from its first bytes; None if it is neither, such as a log file."""
     start = first_bytes.lstrip()
     if _OPENING.match(start):
         return RecordingForm.TRANSCRIPT
@@ -86,9 +87,9 @@ def _read_transcript(recording: bytes) -> Iterator[LogPost]:
 
 
 def _find_closing(recording: bytes, start: int, length: int | None) -> re.Match[bytes]:
-    """Find the end of a body: by its length, else at the first closing line before a post or the end of the file."""
+    """Find the end of a body by its length, else by the first `---` line that a post or the end of the file follows."""
     exact = None if length is None else _CLOSING.match(recording, start + length)
-    # The line end before the dashes belongs to the closing; for an empty body it may be the one after `BODY:`.
+    # The line end before `---` is not part of the body. For an empty body, it may be the line end after `BODY:`.
     closing = exact or _LAST_CLOSING.search(recording, start - 1)
     if closing is None:
         raise RecordingError(f"line {_line_of(recording, start)}: the body does not end with the line `---`")
@@ -96,7 +97,7 @@ def _find_closing(recording: bytes, start: int, length: int | None) -> re.Match[
 
 
 def _fit_length(body: bytes, length: int | None) -> bytes:
-    """Undo changes that editors make to the last line end of a body, so that its length is the one sent."""
+    """Restore the last line end of a body, which editors may have changed, so that the body has its original length."""
     if length is None:
         return body
     if len(body) == length - 1:
@@ -105,7 +106,7 @@ def _fit_length(body: bytes, length: int | None) -> bytes:
 
 
 def _length(headers: dict[str, str]) -> int | None:
-    """Return the length of the body by its length header, else by its offsets; None if unknown."""
+    """Return the length of a body from its Content-Length header, else from its offsets; None if unknown."""
     if _LENGTH.fullmatch(headers.get("content-length", "")):
         return int(headers["content-length"])
     offsets = read_post(headers, b"", received_ms=0)
@@ -115,7 +116,10 @@ def _length(headers: dict[str, str]) -> int | None:
 
 
 def _split_headers(text: str) -> dict[str, str]:
-    """Split `name=value; …`, with names in lower case. A part without a name belongs to the value before it."""
+    """Split `name=value; …` into a dict with names in lower case.
+
+    A part without a name is appended to the value before it.
+    """
     headers: dict[str, str] = {}
     last = ""
     for part in text.split("; "):
@@ -129,7 +133,7 @@ def _split_headers(text: str) -> dict[str, str]:
 
 
 def _received_ms(clock: str, headers: dict[str, str], body: bytes) -> int:
-    """Return the transcript's time of day, on the day that is closest to the server's own time."""
+    """Return the transcript's time of day as a full time, on the day that is closest to the server's own time."""
     time_of_day = parse_stamp(f"01/01/1970 - {clock[:8]}.{clock[9:].ljust(3, '0')}") or 0
     sent_ms = parse_stamp(headers.get("x-timestamp", ""))
     if sent_ms is None:
@@ -158,7 +162,7 @@ def _recorded_body(recorded: _RecordedPost) -> bytes:
 
 
 def _recorded_ms(received_at: int | str) -> int:
-    """Return milliseconds since the epoch from a number or an ISO time; without a zone it is UTC."""
+    """Return milliseconds since the epoch from a number or an ISO 8601 time. A time without a zone is UTC."""
     if isinstance(received_at, int):
         if not 0 <= received_at < MAX_TIME_MS:
             raise ValueError("receivedAt is not a valid time in milliseconds")

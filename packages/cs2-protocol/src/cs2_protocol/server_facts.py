@@ -1,8 +1,8 @@
 """Parse a server's answers about itself: its build, its Steam login, its plugins and the state of its log.
 
 The formats of Metamod and CounterStrikeSharp are known from outputs in their issue trackers, and from the source code
-of CounterStrikeSharp. As in `console_answers`, unrelated lines are skipped, nothing raises, and None means that the
-text contains no such answer.
+of CounterStrikeSharp. As in `console_answers`, unrelated lines are skipped and no parser raises an exception; None
+means that the text does not contain the expected answer.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import msgspec
 from cs2_protocol.console_answers import MAX_LISTENER_LINES, MAX_STATUS_LINES, unknown_commands
 
 META_LIST = "meta list"
-"""Ask Metamod for its plugins; unknown to a server without Metamod."""
+"""Command that lists the plugins of Metamod. A server without Metamod does not know it."""
 
 CSS_PLUGINS = "css_plugins list"
-"""Ask CounterStrikeSharp for its plugins; unknown to a server without it."""
+"""Command that lists the plugins of CounterStrikeSharp. A server without CounterStrikeSharp does not know it."""
 
 LOG_STATE = "log"
-"""Ask whether the log is on."""
+"""Command that prints whether the log is on."""
 
 MAX_PLUGIN_LINES = 512
-"""Maximum number of lines read of a list of plugins. A server has some dozens, each with two or three lines."""
+"""Maximum number of lines read from a list of plugins. A server has a few dozen plugins with two or three lines
+each."""
 
 MAX_TEXT_CHARS = 64
 """Maximum number of characters kept of a name or version."""
@@ -36,13 +37,13 @@ class SteamLogin(StrEnum):
     """How a server has logged in to Steam."""
 
     TOKEN = "token"
-    """With a game server login token: it has an account of its own."""
+    """The server has a game server login token, and so an account of its own."""
     ANONYMOUS = "anonymous"
     NONE = "none"
 
 
 class ServerBuild(msgspec.Struct, frozen=True, kw_only=True):
-    """The version of the game, such as 1.41.2.8, and its build number, which grows with every update."""
+    """The version of the game, such as 1.41.2.8, and the number of the build, which grows with every update."""
 
     version: str
     build: int
@@ -62,7 +63,7 @@ _PLAYERS_LINE = re.compile(r"players\s{1,8}:.{1,80}\((not )?hibernating\)")
 _LOGINS = {"G": SteamLogin.TOKEN, "A": SteamLogin.ANONYMOUS, "I": SteamLogin.NONE}
 
 _META_HEAD = re.compile(r"\s{0,8}(?:Listing \d{1,4} plugins?:|No plugins loaded\.?)\s{0,8}")
-# For a plugin that failed, the state is printed where other plugins have their name.
+# For a plugin that failed to load, the state is printed in the position of the name.
 _META_PLUGIN = re.compile(r"\s{0,8}\[\d{1,4}\]\s(?:<(?P<state>[A-Z]{1,16})>\s?)?(?P<rest>.{0,300})")
 _NAME_AND_VERSION = re.compile(r"(?P<name>.{1,200}?)\s\((?P<version>[^()]{1,100})\)")
 
@@ -76,25 +77,25 @@ _T = TypeVar("_T")
 
 
 def parse_build(status: str) -> ServerBuild | None:
-    """Return the build in the answer to `status`."""
+    """Return the version and build number of the game from the answer to `status`."""
     found = _first(status, _VERSION_LINE)
     return None if found is None else ServerBuild(version=found[1], build=int(found[2]))
 
 
 def parse_login(status: str) -> SteamLogin | None:
-    """Return how the server has logged in, by its id in the answer to `status`: `[G:…]` is an account of its own."""
+    """Return how the server has logged in to Steam, from its id in the answer to `status` (`[G:…]`: with a token)."""
     found = _first(status, _STEAM_ID_LINE)
     return None if found is None else _LOGINS.get(found[1].upper())
 
 
 def parse_hibernation(status: str) -> bool | None:
-    """True if the answer to `status` says that the server hibernates."""
+    """True if the answer to `status` says that the server hibernates; None if it does not say."""
     found = _first(status, _PLAYERS_LINE)
     return None if found is None else found[1] is None
 
 
 def parse_meta_list(text: str) -> tuple[Plugin, ...] | None:
-    """Return the plugins of Metamod in the answer to `meta list`; None without Metamod."""
+    """Return the plugins of Metamod in the answer to `meta list`; None if the server has no Metamod."""
     return _listed(text, _META_HEAD, _meta_plugin)
 
 
@@ -104,14 +105,14 @@ def parse_css_plugins(text: str) -> tuple[Plugin, ...] | None:
 
 
 def knows_command(text: str, name: str) -> bool | None:
-    """False if an answer says that the server does not know a command, None if the answer is empty."""
+    """Return False if the answer to a command says that the command is unknown; None if the answer is empty."""
     if any(unknown.lower() == name.lower() for unknown in unknown_commands(text)):
         return False
     return True if text.strip() else None
 
 
 def parse_log_state(text: str) -> bool | None:
-    """True if the answer to `log` says that the log is on."""
+    """True if the answer to `log` says that the log is on; None if it does not say."""
     for line in _lines(text, MAX_LISTENER_LINES):
         state = line.strip().lower()
         if state.endswith("currently logging"):
@@ -120,7 +121,7 @@ def parse_log_state(text: str) -> bool | None:
 
 
 def has_pending_request(listeners: str, url: str) -> bool | None:
-    """True if a post to a log address is in flight, by the answer to `logaddress_list_http`; None if not listed."""
+    """True if `logaddress_list_http` prints that a post to this address is in flight; None without the address."""
     for line in _lines(listeners, MAX_LISTENER_LINES):
         address, _, state = line.strip().partition(" - ")
         if address.strip('"') == url:
@@ -148,7 +149,7 @@ def _plugin(name: str, version: str, *, is_loaded: bool) -> Plugin:
 
 def _listed(text: str, head: re.Pattern[str], read: Callable[[str], _T | None]) -> tuple[_T, ...] | None:
     lines = _lines(text, MAX_PLUGIN_LINES)
-    if not any(map(head.match, lines)):  # reads up to and including the head
+    if not any(map(head.match, lines)):  # consumes the lines up to and including the head
         return None
     return tuple(item for item in map(read, lines) if item is not None)
 

@@ -1,13 +1,13 @@
 """Query a game server over UDP (A2S_INFO), as server browsers do, to find out whether it runs.
 
-Source: the page "Server queries" of Valve's developer wiki. A game answers with its description, or with a challenge
-number that the client must send back first.
+Source: the page "Server queries" of Valve's developer wiki. A game server answers with its description, or with a
+challenge number that the client must send back first.
 """
 
 from __future__ import annotations
 
 REPLY_HEAD = b"\xff\xff\xff\xff"
-"""The first bytes of each datagram that is not split."""
+"""The first bytes of a datagram that is not split into several."""
 
 INFO_REQUEST = REPLY_HEAD + b"TSource Engine Query\0"
 
@@ -15,5 +15,5 @@ _CHALLENGE, _INFO = b"A", b"I"
 
 
 def is_answer(datagram: bytes) -> bool:
-    """True if a datagram is a game's answer to the query."""
+    """True if a datagram is a game server's answer to the query."""
     return datagram[: len(REPLY_HEAD)] == REPLY_HEAD and datagram[len(REPLY_HEAD) :][:1] in (_CHALLENGE, _INFO)

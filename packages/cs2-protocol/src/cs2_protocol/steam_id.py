@@ -1,8 +1,8 @@
 """Convert Steam ids between `[U:1:N]`, `STEAM_X:Y:Z` and 64-bit ids.
 
-Only individual accounts of the public universe are players: all three formats contain the account number N, from 1 to
-2**32 - 1. Ids of bots and game servers, pending and invalid ids become None, not an error.
-Leading zeros are accepted in `STEAM_X:Y:Z` only, as they occur in anonymised logs.
+A player is an individual account of the public universe. All three formats contain its account number N, from 1 to
+2**32 - 1. The ids of bots and game servers, pending ids and invalid ids are converted to None; they are not an error.
+Leading zeros are accepted in `STEAM_X:Y:Z` only, because they occur in anonymized logs.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import functools
 import re
 
 FIRST_ID64 = 76561197960265728
-"""The 64-bit id of account 0, which is not a player: universe public, type individual, instance desktop."""
+"""The 64-bit id of account 0 (universe public, type individual, instance desktop). It is not the id of a player."""
 
 MAX_ACCOUNT = 2**32 - 1
-"""Highest account number, which has 32 bits."""
+"""Highest account number. Account numbers have 32 bits."""
 
 _SEVENTEEN_DIGITS = re.compile(r"[1-9][0-9]{16}")
 
 _BRACKETED = re.compile(r"\[U:1:([1-9][0-9]{0,9})\]")
-# X, the public universe, is printed as 0 or 1; Z has 31 bits, at most 2147483647.
+# X is the universe: the public universe is printed as 0 or 1. Z has 31 bits, so it is at most 2147483647.
 _CLASSIC = re.compile(r"STEAM_[01]:([01]):([0-9]{1,10})")
 
 
 def to_id64(text: str) -> str | None:
-    """Return the 64-bit id of a player from any format that logs or consoles print, else None."""
+    """Return the 64-bit id of a player, from any format that logs or consoles print; None for any other text."""
     match = _BRACKETED.fullmatch(text)
     if match:
         return _id64_of_account(int(match[1]))
@@ -43,7 +43,7 @@ def from_account(account: int) -> str:
 
 
 def account_of(id64: str) -> int | None:
-    """Return the account number of a 64-bit id; None if it is not an individual player's."""
+    """Return the account number of a 64-bit id; None if it is not the id of a player."""
     if not _SEVENTEEN_DIGITS.fullmatch(id64):
         return None
     account = int(id64) - FIRST_ID64
@@ -51,7 +51,7 @@ def account_of(id64: str) -> int | None:
 
 
 def format_steam3(id64: str) -> str:
-    """Return the format of CS2 logs, `[U:1:N]`; raise ValueError if the id is not a player's."""
+    """Format a 64-bit id as in CS2 logs, `[U:1:N]`; raise ValueError if it is not the id of a player."""
     account = account_of(id64)
     if account is None:
         raise ValueError("not the 64-bit id of a player")

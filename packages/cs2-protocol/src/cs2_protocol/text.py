@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of invisible characters, which some parsers misread: control, format, surrogate, separator."""
+"""Unicode categories of invisible characters, which some parsers treat specially: control, format, surrogate,
+separator."""
 
 
 def unprintable_in(text: str) -> str | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-# Verified with a real match: these sets give the same counts as the game's pistol and sniper columns.
+# With these sets, the counts of a real match equal the game's own columns for pistol and sniper kills.
 PISTOLS = frozenset(
     {"glock", "hkp2000", "usp_silencer", "p250", "elite", "fiveseven", "tec9", "cz75a", "deagle", "revolver"}
 )
@@ -17,7 +17,7 @@ UTILITY = frozenset({"hegrenade", "inferno", "molotov", "incgrenade", "flashbang
 # Every knife model has its own name, so a list would never be complete.
 _KNIFE_PREFIXES = ("knife", "bayonet")
 
-# Pairs found in real logs; every other weapon has the same name in `attacked` and `killed` lines.
+# Pairs found in real logs. All other weapons have the same name in `attacked` and `killed` lines.
 _BASE_NAMES = {"m4a1_silencer": "m4a1", "mp5sd": "mp7", "usp_silencer": "hkp2000"}
 
 
@@ -27,7 +27,7 @@ def is_knife(weapon: str) -> bool:
 
 
 def base_name(weapon: str) -> str:
-    """Return the name of this weapon in an `attacked` line."""
+    """Return the name that `attacked` lines have for this weapon."""
     if is_knife(weapon):
         return "knife"
     return _BASE_NAMES.get(weapon, weapon)

@@ -1,1 +1,1 @@
-"""A simulated CS2 server: real RCON socket, real log posts, generated players."""
+"""Simulate a CS2 server: it has a real RCON socket and sends real log posts, but its players are generated."""

@@ -1,7 +1,8 @@
 """Clock and task scheduler of a simulated server, in ticks of simulated time.
 
-A script is a generator that yields how many milliseconds to wait. Tasks that are due in the same tick run in the order
-they were scheduled. The agenda does not depend on real time: its owner advances it.
+A script is a generator that yields the number of milliseconds to wait before its next step. Tasks that are due in the
+same tick run in the order in which they were scheduled. The agenda does not depend on real time: its owner advances the
+clock.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ TICKS_PER_S = 64
 _Result = TypeVar("_Result")
 
 Script = Generator[int, None, _Result]
-"""Yields milliseconds to wait. Scripts are composed with `yield from`."""
+"""A generator that yields milliseconds to wait. It can run another script with `yield from`."""
 
 
 class ScheduledTask:
-    """A scheduled callback, or the next step of a script. It can be cancelled."""
+    """A scheduled callback, or a script with its next step. It can be cancelled."""
 
     __slots__ = ("_callback", "_is_running", "_script", "order")
 
@@ -35,13 +36,16 @@ class ScheduledTask:
         return self._callback is None and self._script is None
 
     def cancel(self) -> None:
-        """Cancel the task and close its script. Does nothing if the task is over."""
+        """Cancel the task and close its script. Does nothing if the task has ended."""
         script, self._callback, self._script = self._script, None, None
-        if script is not None and not self._is_running:  # a running script is closed in `step`
+        if script is not None and not self._is_running:  # a script that cancels itself is closed by `step`
             script.close()
 
     def step(self) -> int | None:
-        """Run the next step. Return how many milliseconds to wait before the next one, or None if the task is over."""
+        """Run the next step.
+
+        Return the milliseconds to wait before the step after it, or None if the task has ended.
+        """
         if self._callback is not None:
             callback, self._callback = self._callback, None
             callback()
@@ -57,7 +61,7 @@ class ScheduledTask:
             return None
         finally:
             self._is_running = False
-        if self._script is None:  # the script cancelled itself
+        if self._script is None:  # the script has cancelled its own task
             script.close()
             return None
         return wait_ms
@@ -87,7 +91,7 @@ class Agenda:
         return task
 
     def start(self, script: Script[None]) -> ScheduledTask:
-        """Start a script: run its first step now and schedule the others."""
+        """Start a script: run its first step now, and schedule its further steps."""
         task = ScheduledTask(None, script)
         wait_ms = task.step()
         if wait_ms is not None:
@@ -95,7 +99,7 @@ class Agenda:
         return task
 
     def wake(self, task: ScheduledTask) -> None:
-        """End the current wait of a task, so that its next step runs later in this tick."""
+        """End the current wait of a task early, so that its next step runs later in this tick."""
         if not task.is_over:
             self._schedule(0, task)
 
@@ -114,14 +118,17 @@ class Agenda:
         return True
 
     def run_until(self, until_ms: int) -> None:
-        """Advance the clock to this time and run all due tasks; stop early on `hold`. Time never goes back."""
+        """Advance the clock to this time and run all due tasks, but stop when `hold` is called.
+
+        Time never goes back.
+        """
         last_tick = (until_ms - self._start_ms) * TICKS_PER_S // 1000
         tasks = self._tasks
         self._is_held = False
         while tasks:
             tick, order, task = tasks[0]
             if order != task.order:
-                heappop(tasks)  # the task was woken before this wait was over
+                heappop(tasks)  # an outdated wait: the task was woken before it ended
                 continue
             if tick > last_tick:
                 break
@@ -137,7 +144,7 @@ class Agenda:
             self.tick = last_tick
 
     def hold(self) -> None:
-        """Stop the clock after the current tick until the next `run_until`. Called from within a task."""
+        """Stop the clock after the current tick, until `run_until` is called again. Must be called by a task."""
         self._is_held = True
 
     def clear(self) -> None:

@@ -1,6 +1,7 @@
 """Keep the log bytes of a map in memory for resending; older bytes are compressed.
 
-Nearly all reads are of the newest bytes, which stay uncompressed. A map logs 1 to 2 MB, a sixth of that compressed.
+Nearly all reads concern the newest bytes, which stay uncompressed. The log of a map has 1 to 2 MB, and compressed a
+sixth of that.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import zlib
 from bisect import bisect_right
 
 PACK_BYTES = 32 * 1024
-"""Size of a compressed block. Smaller blocks compress worse, larger blocks keep more bytes uncompressed."""
+"""Size in bytes of a block before compression. Smaller blocks compress worse; with larger blocks, more bytes stay
+uncompressed."""
 
 FASTEST = 1
-"""Compression level: takes 1 µs per line. The best level takes 10 µs, for a third less memory."""
+"""Compression level. It takes 1 µs per line; the best level takes 10 µs and needs a third less memory."""
 
 
 class KeptBytes:
@@ -31,7 +33,7 @@ class KeptBytes:
 
     def append(self, more: bytes) -> None:
         self._open += more
-        # The newest PACK_BYTES stay uncompressed, because they are about to be read.
+        # The newest PACK_BYTES bytes stay uncompressed, because they will probably be read soon.
         while len(self._open) >= 2 * PACK_BYTES:
             self._starts.append(self._open_from)
             self._packed.append(zlib.compress(self._open[:PACK_BYTES], FASTEST))

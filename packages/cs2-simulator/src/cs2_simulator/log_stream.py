@@ -1,9 +1,10 @@
-"""Buffer a server's log and decide what to post to each HTTP listener. No sockets.
+"""Buffer a server's log, and build the posts to each HTTP listener. This module uses no sockets.
 
-Lines are posted in batches of whole ticks; byte offsets start at 0 on each map. Each listener has its own position and
-at most one request in flight. Status 200 advances the position, 205 rewinds it to the start of the map, 410 removes the
-listener; anything else counts as no response, and the same bytes are sent again together with newer ones. A map load
-discards unsent lines. Nothing is recorded without listeners (unless `records_early` is set) or while the log is off.
+Lines are posted in batches of complete ticks; byte offsets start at 0 with each map load. Each listener has its own
+position and at most one request in flight. Response status 200 advances the position, 205 rewinds it to the start of
+the map, and 410 removes the listener. Any other status counts as no response: the same bytes are sent again, together
+with newer bytes. A map load discards unsent lines. Lines are not recorded while the log is off, or while there are no
+listeners (unless `records_early` is set).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from cs2_simulator.agenda import TICKS_PER_S, Agenda
 from cs2_simulator.kept_bytes import KeptBytes
 
 MAX_BODY_BYTES = 250_000
-"""Maximum size of a post. A single larger batch is still sent."""
+"""Maximum number of bytes in a post. A single batch that is larger is still sent."""
 
 FIRST_TICK = 71
-"""Number of the tick in which a map's log begins. Twelve real map loads had 69 to 72."""
+"""Number of the tick in which the log of a map begins. In twelve real map loads it was 69 to 72."""
 
 BATCH_LINES = 256
-"""Number of lines at which completed ticks become a batch. A listener that is ready for a request also ends a batch."""
+"""Number of lines after which completed ticks become a batch. A batch also ends when a listener is ready for a
+request."""
 
 ACKNOWLEDGED = 200
 REWIND = 205
@@ -34,7 +36,7 @@ GONE = 410
 
 
 class GameHeaders(msgspec.Struct, frozen=True, kw_only=True):
-    """State of the game for the headers of a post."""
+    """The state of the game that is sent in the headers of a post."""
 
     map_name: str
     state: str = "Warmup"
@@ -43,7 +45,7 @@ class GameHeaders(msgspec.Struct, frozen=True, kw_only=True):
     team_t: str = "T"
     score_t: int = 0
     server_address: str
-    """Address and port."""
+    """IP address and port of the server."""
     steam_id: str
     """The server's own Steam ID, such as `[A:1:2404786178:50561]`."""
     instance_token: str
@@ -66,7 +68,7 @@ class LogRequest(msgspec.Struct, frozen=True):
 
 
 class LogReceiver:
-    """A listener: a URL that receives the log, with its position in the log."""
+    """A listener: a URL to which the log is posted, and the listener's position in the log."""
 
     __slots__ = (
         "acknowledged_tick",

@@ -1,7 +1,7 @@
-"""Assemble one simulated server without its sockets, and implement crashes, hangs, and lost ticks and posts of its log.
+"""Assemble one simulated server without its sockets, and simulate crashes, hangs, lost ticks and lost posts.
 
-Everything here happens in simulated time. The owner of a machine advances its agenda, passes in console commands and
-performs what the machine requests through `Outside`.
+Everything here happens in simulated time. The owner of a machine advances its agenda, passes in console commands, and
+implements `Outside`, the interface through which the machine makes requests.
 """
 
 from __future__ import annotations
@@ -29,22 +29,25 @@ from cs2_simulator.sim_settings import words_in
 from cs2_simulator.variables import Variables
 
 BOOT_MS = 600_000
-"""How long before `start_ms` the simulated clock begins. Longer than any map load, so the server is up by then."""
+"""Milliseconds before `start_ms` at which the simulated clock begins. This is longer than any map load, so the server
+is running at `start_ms`."""
 
 FATAL_ROUND = 4
-"""Round in which the scenarios `server_crash` and `server_hang` stop the server, in the middle of a match."""
+"""Number of the round in which the scenarios `server_crash` and `server_hang` stop the server: in the middle of a
+match."""
 
 FATAL_AFTER_MS = 12_000
-"""Time from the start of that round until the server stops."""
+"""Milliseconds from the start of that round until the server stops."""
 
 LOSS_SHARE = 0.02
-"""In the scenario `log_loss`: probability that a gap begins at a tick with lines."""
+"""Probability that a tick with lines begins a gap, in the scenario `log_loss`."""
 
 LOSS_TICKS = 4
-"""Maximum number of ticks with lines in such a gap."""
+"""Maximum number of ticks with lines that are lost in such a gap."""
 
 BEHIND_MS = 7 * 60_000
-"""How far the clock is behind with the fault `wrong_clock`. Time zones never differ by this much."""
+"""Milliseconds by which the clock is behind with the setup fault `wrong_clock`. Time zones never differ by this
+amount."""
 
 _STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
 """Values of `X-Game-State`. Only `Warmup` was observed in real posts; the others are guesses."""
@@ -87,7 +90,7 @@ class Machine(Watcher):
 
     @property
     def is_busy(self) -> bool:
-        """True while a map loads and the console does not respond."""
+        """True while a map is loading and the console does not respond."""
         return self.arena.is_busy
 
     @property
@@ -101,7 +104,7 @@ class Machine(Watcher):
         return self.variables.text("rcon_password")
 
     def boot(self) -> None:
-        """Apply the options of the command line and load the map. When this returns, the server is up."""
+        """Apply the options of the command line and load the map. When this returns, the server is running."""
         options = self._options
         if options.max_players is not None:
             self.door.max_players = options.max_players
@@ -119,7 +122,7 @@ class Machine(Watcher):
             self.variables.set(name, value)
         self.game.load_map(options.map)
         self.agenda.run_until(self._start_ms)
-        # Run after the map load, because the config of the mode would have overwritten their settings.
+        # These commands run after the map load; otherwise the config of the game mode would overwrite their settings.
         for command in options.commands:
             self.console.execute(command, "")
 
@@ -135,18 +138,18 @@ class Machine(Watcher):
     # --- scenarios that end the server --------------------------------------------------------------------------
 
     def map_ended(self) -> None:
-        """Count played maps; the count is part of the seed of the next map's log losses."""
+        """Count the maps that were played. The count is part of the seed for the log losses of the next map."""
         self._maps_played += 1
 
     def went_live(self) -> None:
-        """Seed the log losses of this map. A deathmatch has no rounds, so its crash or hang is scheduled here."""
+        """Seed the log losses of this map. In a deathmatch, which has no rounds, also schedule the crash or hang."""
         self._losses = self.arena.rng("losses", self._maps_played)
         self._lost_ticks = 0
         if self.variables.mode_name == "deathmatch":
             self._schedule_end(FATAL_ROUND * FATAL_AFTER_MS)
 
     def round_started(self, round_number: int) -> None:
-        """Schedule the crash or hang in FATAL_ROUND, or in the last round of a shorter match."""
+        """In FATAL_ROUND, or in the last round of a shorter match, schedule the crash or hang."""
         if round_number == min(FATAL_ROUND, max(1, self.variables.whole("mp_maxrounds"))):
             self._schedule_end(FATAL_AFTER_MS)
 
@@ -160,7 +163,7 @@ class Machine(Watcher):
     # --- the log ------------------------------------------------------------------------------------------------
 
     def _is_tick_lost(self) -> bool:
-        # The first lines of a map load are never lost, because the load could not be recognized without them.
+        # The first lines of a map load are never lost: without them, a reader could not recognize the load.
         if self.arena.scenario is not Scenario.LOG_LOSS or self.arena.is_busy:
             return False
         if self._lost_ticks == 0 and self._losses.random() < LOSS_SHARE:
@@ -171,11 +174,14 @@ class Machine(Watcher):
         return False
 
     def _is_asleep(self) -> bool:
-        """True while the server posts nothing because it hibernates; whether real servers do that is not known."""
+        """True while the server hibernates and posts nothing. It is not known whether real servers behave like this."""
         return self._options.setup_fault is SetupFault.HIBERNATES and is_hibernating(self.arena)
 
     def _is_post_lost(self, body: bytes) -> bool:
-        """True for the first post of each kind in `sim_lost_posts`; disconnects are lost only in a live match."""
+        """True for the first post with each kind of line in `sim_lost_posts`.
+
+        Disconnects are lost only in a live match.
+        """
         for name in words_in(self.variables.text("sim_lost_posts")):
             is_due = name not in self._lost_posts and (name != "disconnect" or self.game.phase is GamePhase.LIVE)
             if is_due and LOSABLE_POSTS[name] in body:

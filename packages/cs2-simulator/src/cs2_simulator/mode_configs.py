@@ -1,8 +1,8 @@
-"""Variables that each game mode sets at a map load: the relevant values of the game's `gamemode_*.cfg` files.
+"""Define the variables that each game mode sets at a map load, from the game's `gamemode_*.cfg` files.
 
-A real file sets every variable of a mode, so that no value of the previous mode remains; likewise, all configs here set
-the same variables. Values are from the files shipped with the game; rounds and economy are those of CS2 (24 rounds, not
-the 30 of CS:GO, 16 for wingman, 8 for retakes). A real server logged the competitive values at a map load.
+A real file sets every variable of a mode, so that no value of the previous mode remains. For the same reason, all
+configs here set the same variables. The values are those of the files shipped with CS2, for example 24 rounds in
+competitive (30 in CS:GO), 16 in wingman and 8 in retakes. A real server logged the competitive values at a map load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 DEFAULT_MODE = "casual"
-"""Mode for unknown combinations of game type and game mode."""
+"""Mode for combinations of game type and game mode that are not listed."""
 
 ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
@@ -23,11 +23,11 @@ ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
         "custom": (3, 0),
     }
 )
-"""Game type and game mode by the names that `game_alias` and `map … gamemode=` accept."""
+"""Game type and game mode by alias, as accepted by `game_alias` and `map … gamemode=`."""
 
 _MODES = {pair: alias for alias, pair in ALIASES.items()} | {ALIASES["wingman"]: "scrimcomp2v2"}
 
-# The casual file has mp_friendlyfire 1 but reduces its damage to nothing, so it is off here.
+# The casual file sets mp_friendlyfire 1 but reduces its damage to nothing. So friendly fire is off here.
 _CASUAL = """
 bot_quota 10  bot_quota_mode fill  bot_difficulty 1  bot_chatter normal  bot_defer_to_human_goals 0
 cash_player_bomb_defused 200  cash_player_bomb_planted 200  cash_player_damage_hostage -30
@@ -130,12 +130,12 @@ sv_talk_enemy_living 1
 
 
 def mode_of(game_type: int, game_mode: int) -> str:
-    """Return the name of a mode as the `Game Over` line prints it."""
+    """Return the name of a game mode, as printed in the `Game Over` line."""
     return _MODES.get((game_type, game_mode), DEFAULT_MODE)
 
 
 def _config(*parts: str) -> Mapping[str, str]:
-    """Parse packed name-value pairs into a config. Later parts override earlier ones."""
+    """Parse strings of name-value pairs into a config. Later strings override earlier ones."""
     words = " ".join(parts).split()
     return MappingProxyType(dict(zip(words[::2], words[1::2], strict=True)))
 
@@ -145,7 +145,7 @@ MODE_CONFIGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "casual": _config(_CASUAL),
         "competitive": _config(_CASUAL, _COMPETITIVE),
         "scrimcomp2v2": _config(_CASUAL, _COMPETITIVE, _WINGMAN),
-        # The game runs gamemode_casual and then gamemode_retakecasual.
+        # The game runs gamemode_casual first, then gamemode_retakecasual.
         "retakes": _config(_CASUAL, _RETAKES),
         "deathmatch": _config(_CASUAL, _NO_MONEY, _DEATHMATCH),
         "custom": _config(_CASUAL, _NO_MONEY, _CUSTOM),

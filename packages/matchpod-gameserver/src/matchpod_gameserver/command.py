@@ -1,4 +1,4 @@
-"""Run the command line: start the game under Agones when its SDK answers, or run one of the other commands."""
+"""Run the command line: wait for the Agones SDK and start the game, or run one of the other commands."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from .password import bootstrap_password, read_password, read_secret, write_cfg,
 from .sdk import choose_port, read_gameserver
 
 POD_OWNER = "agones"
-"""Owner of the instances of pods."""
+"""Owner of the folders of game servers that run in pods (see `Plan.owner`)."""
 
 
 def run() -> None:
-    """Entry point of `matchpod-gameserver`."""
+    """Run the command line and exit; the entry point `matchpod-gameserver`."""
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str], timing: Timing = TIMING) -> int:
-    """Run the command with the arguments after its name; return the exit code."""
+    """Run the command with these arguments (without the program's name), and return the exit code."""
     commands = {DERIVE: _derive, RUN_INSTANCE: run_instance, REMOVE_INSTANCES: remove_instances}
     command = commands.get(arguments[0]) if arguments else None
     if "--help" in (arguments[1:2] if command else arguments[:1]):
         os.write(1, HELP.encode())
         return 0
-    log.format = os.environ.get(LOG_FORMAT_VARIABLE, "")  # until the options have been read
+    log.format = os.environ.get(LOG_FORMAT_VARIABLE, "")  # the format until the options have been parsed
     try:
         return command(arguments[1:]) if command else _run(arguments, timing)
     except FatalError as exc:
@@ -66,14 +66,14 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
     try:
         options, template = parse_arguments(arguments, os.environ)
         log.format = options.log_format
-        # Before anything else, so that a missing file is reported at once.
+        # Read the password first, so that a missing file is reported at once.
         secret = b"" if options.password_file else read_secret(options.secret_file)
         password = read_password(options.password_file) if options.password_file else ""
         server = retry(lambda: read_gameserver(timing.request_s), "the Agones SDK", options.sdk_timeout, timing.retry_s)
         port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
         address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
         game = GameProcess(options, address, password, timing)
-        game.begin_health()  # a slow disk is no reason to replace the server
+        game.begin_health()  # report health first: a folder that is built slowly is not a reason to replace the server
         own = _make_instance(options, server.name)
         cfg_dir = options.cfg_dir or (own.cfg_dir if own else "")
         if cfg_dir:
@@ -96,5 +96,5 @@ def _make_instance(options: Options, name: str) -> instance.Instance | None:
     own = instance.build(
         instance.Plan(options.install_dir, options.instances_dir, POD_OWNER, name, addons, options.steamclient)
     )
-    log("INFO", "folder of the game server made", folder=own.path)
+    log("INFO", "folder of the game server created", folder=own.path)
     return own

@@ -1,7 +1,8 @@
 """Run the game as a child process, and report its state to Agones.
 
-The program reports health while the game runs, and ready when the map is loaded. It ends the game on SIGTERM or when
-the match was abandoned, and exits when the game exits. As process 1 of a container, it also reaps orphans.
+This program calls `/health` of the Agones SDK while the game runs, and `/ready` when the map is loaded. It ends the
+game on SIGTERM, or when the match takes too long or was abandoned, and exits when the game exits. Because it may be
+process 1 of a container, it reaps orphaned processes as well.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from .rcon import LOADED_MAP, ask
 from .sdk import ALLOCATED, REPORTED, REQUEST_S, read_gameserver, request_sdk
 from .usage import LOOK_S, Traffic, Usage
 
-HEALTH_S = 2.0  # interval of health reports, less than half of the default period of Agones
-RCON_S = 5.0  # timeout for an answer over RCON; a server that loads a map does not answer
-REFUSED_S = 10.0  # pause after a rejected password: CS2 bans an address after 5 of them within 30 s
-MAX_REFUSED = 4  # more than 1, because RCON may be open before the game has executed the file with the password
-QUIT_SHARE = 0.4  # share of the grace period to wait after `quit`; the rest is for SIGTERM
+HEALTH_S = 2.0  # interval of health reports: less than half of the default health period of Agones
+RCON_S = 5.0  # timeout for an answer over RCON; a server does not answer while it loads a map
+REFUSED_S = 10.0  # pause after a rejected password: CS2 bans a client after 5 rejections within 30 s
+MAX_REFUSED = 4  # more than 1, because RCON may be open before the game has executed the .cfg file with the password
+QUIT_SHARE = 0.4  # share of the grace period to wait after `quit`; SIGTERM gets the rest
 
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
 
@@ -32,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class Timing(NamedTuple):
-    """How long to wait between attempts, and for answers, in seconds."""
+    """Intervals, pauses and timeouts in seconds."""
 
     health_s: float = HEALTH_S
     retry_s: float = RETRY_S
@@ -46,14 +47,17 @@ TIMING = Timing()
 
 
 def exit_code(ended: int, *, is_requested: bool) -> int:
-    """Return our exit code after the game ended with this code, -N for signal N. 0 means that the end was requested."""
+    """Return our exit code from the exit code of the game (-N: ended by signal N).
+
+    It is 0 only if the end was requested.
+    """
     if is_requested and ended != -signal.SIGKILL:
         return 0
     return 128 - ended if ended < 0 else ended or 1
 
 
 class GameProcess:
-    """The process of the game, and its state."""
+    """Runs the game as a child process, and tracks its state."""
 
     def __init__(self, options: Options, address: tuple[str, int], password: str, timing: Timing) -> None:
         self._options, self._address, self._password, self._timing = options, address, password, timing
@@ -61,14 +65,15 @@ class GameProcess:
         self._is_authenticated = self._has_failed = self._has_reported = False
 
     def begin_health(self) -> None:
-        """Report health from now on, until this program ends."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the main thread waits for these signals
+        """Start to report health to Agones in a thread, until this program ends."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the main thread must get these signals
         threading.Thread(target=self._report_health, daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, command: list[str], variables: Mapping[str, str]) -> int:
-        """Run the game with these additional variables until it ends; return our exit code."""
-        # Blocked signals wait until `sigtimedwait` returns them; threads inherit this, the game does not.
+        """Run the game with these additional environment variables until it ends; return our exit code."""
+        # Blocked signals are pending until `sigtimedwait` returns them. Threads inherit the blocked signals; the game
+        # does not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *ENDING})
         environment = {**os.environ, **variables, PASSWORD_VARIABLE: self._password}
         defaults: dict[str, Any] = {"setsigmask": (), "setsigdef": (signal.SIGPIPE, signal.SIGXFSZ)}
@@ -89,7 +94,7 @@ class GameProcess:
         return code
 
     def _wait(self, pid: int, until_s: float, interrupts: frozenset[int] = frozenset()) -> int | None:
-        """Reap all children until the game ends, and return its exit code; None if interrupted or if time is up."""
+        """Reap children until the game has ended, and return its exit code; None after an interrupt or the timeout."""
         while True:
             reaped, status = os.waitpid(-1, os.WNOHANG)
             if reaped == pid:
@@ -104,7 +109,7 @@ class GameProcess:
         grace_s, began_s, ended = self._options.grace_period, time.monotonic(), None
         log("INFO", "ending game server", grace_s=grace_s)
         if self._is_authenticated:
-            # The service has usually changed the password by now, but a single failed attempt does not lead to a ban.
+            # The service has usually changed the password by now. A single failed attempt does not cause a ban.
             with suppress(OSError):
                 ask(self._address, self._password, "quit", min(self._timing.rcon_s, grace_s / 5))
                 ended = self._wait(pid, began_s + grace_s * QUIT_SHARE)
@@ -130,7 +135,10 @@ class GameProcess:
             self._fail(str(exc))
 
     def _watch_usage(self) -> None:
-        """End the game if its match is too old or was abandoned. A state that cannot be read counts as unchanged."""
+        """End the game if its match takes too long or was abandoned.
+
+        If the state cannot be read, the last state is assumed.
+        """
         timing, options = self._timing, self._options
         limits = Usage(options.max_life, options.idle_exit, timing.look_s)
         traffic = Traffic(self._address[1])
@@ -144,10 +152,10 @@ class GameProcess:
         self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        """End the game with a failure, so that Agones replaces the server."""
+        """End the game and exit with a failure, so that Agones replaces the server."""
         log("ERROR", reason)
         self._has_failed = True
-        os.kill(os.getpid(), signal.SIGTERM)  # the main thread waits for this signal
+        os.kill(os.getpid(), signal.SIGTERM)  # the main thread waits for this signal and ends the game
 
     def _find_map(self) -> str:
         try:
@@ -164,7 +172,7 @@ class GameProcess:
         return found[1]
 
     def _post_ready(self) -> None:
-        # A report that seems to have failed may have arrived.
+        # The last report may have arrived although the request seemed to fail.
         if self._has_reported and read_gameserver(self._timing.request_s).state in REPORTED:
             return
         self._has_reported = True

@@ -1,8 +1,9 @@
-"""Build and remove a separate folder for each game server, from an installation that all servers share.
+"""Build and remove a separate folder (instance) for each game server, from an installation that all servers share.
 
-The directories of an instance are real, so what a server creates is its own. Most files are links to the installation,
-which may be read-only. Files that the game and its plugins write to, or look for beside the program, are copies. A
-server keeps its folder locked while it runs, so a folder that is not locked was left by a crash.
+The directories of an instance are real, so files that a server creates are only in its own folder. Most files are
+symbolic links into the installation, which may be read-only. Some files are copies: those that the game and its plugins
+write to, and those that they search for next to the program. A server keeps its folder locked while it runs, so a
+folder without a lock was left by a crash.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ GAMEINFO = f"{CSGO}/gameinfo.gi"
 STEAMCLIENT = ".steam/sdk64/steamclient.so"
 
 COPIED = (ADDONS, f"{CSGO}/cfg", f"{CSGO}/maps/soundcache", BINARIES)
-DOWNLOADED = f"{BINARIES}/steamapps"  # maps of the workshop: large, and never rewritten
+DOWNLOADED = f"{BINARIES}/steamapps"  # maps from the workshop: large, and never changed once downloaded
 LEFT_OUT = frozenset(
     {
         *(f"{CSGO}/logs", f"{CSGO}/MatchZy", f"{CSGO}/MatchZyDataBackup", f"{CSGO}/MatchZy_Stats"),
         *(f"{CSGO}/MatchZyPlayerNames", f"{ADDONS}/counterstrikesharp/logs"),
     }
 )
-"""Folders that are left out: a server that was started in the installation itself has written them."""
+"""Folders that are not part of an instance. They exist if a server was once run in the installation itself."""
 
-MAX_COPIED_BYTES = 1024 * 1024  # maximum size of a copied file directly in CSGO; larger files there are game data
-IN_USE = -1  # returned instead of a lock
+MAX_COPIED_BYTES = 1024 * 1024  # maximum size of a copied file in `game` or CSGO; larger files are game data
+IN_USE = -1  # returned by `_lock` instead of a file descriptor
 REMOVED, USED, FORBIDDEN = "removed", "in use", "of another user"
-LOCK_WAIT_S = 5.0  # how long to wait until a folder of the same name is removed
+LOCK_WAIT_S = 5.0  # how long to wait while another process removes the folder of the same name
 LOCK_RETRY_S = 0.05
-FICLONE = 0x40049409  # ioctl that copies a file by sharing its blocks, if the file system supports that
+FICLONE = 0x40049409  # ioctl that copies a file by sharing its blocks, if the file system supports it
 
 _LEFT_OUT_FILE = re.compile(r".*\.dem|(backup|matchzy)_.*\.(txt|json)")
 _GAME_LINE = re.compile(rb'([ \t]*)"?Game"?[ \t]+"?csgo"?[ \t]*(//.*)?(\r?\n?)')
@@ -50,7 +51,7 @@ _METAMOD_LINE = re.compile(rb'[ \t]*"?Game"?[ \t]+"?csgo/addons/metamod"?[ \t]*(
 
 
 class InstanceError(FatalError):
-    """A folder could not be made; `number` is the errno, 0 if there is none."""
+    """The folder of a server could not be created. `number` is the errno, or 0 if there is none."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -58,25 +59,28 @@ class InstanceError(FatalError):
 
 
 class Plan(NamedTuple):
-    """The plan of an instance: its installation, location, owner and name."""
+    """The parameters of an instance: installation, parent folder, owner, name, and what it must contain."""
 
     install_dir: str
     instances_dir: str
     owner: str
     name: str
     addons: tuple[str, ...] = ()
-    """Addons without which a server must not start: folders in ADDONS or PLUGINS."""
+    """Names of addons that must be installed. Each is a folder in ADDONS or PLUGINS."""
     steamclient: str = ""
-    """Path of SteamCMD's steamclient.so; empty to search the usual places."""
+    """Path of SteamCMD's steamclient.so. If empty, the usual places are searched."""
 
     @property
     def path(self) -> str:
-        """The folder of the instance, whose name begins with its owner."""
+        """The folder of the instance. Its name is `OWNER.NAME`."""
         return os.path.join(os.path.realpath(self.instances_dir), f"{self.owner}.{self.name}")
 
 
 class Instance:
-    """The folder of one server, which is locked until this process and all that inherit the lock have ended."""
+    """The folder of one server.
+
+    It stays locked until this process, and all processes that inherited the lock, have ended.
+    """
 
     def __init__(self, path: str, lock: int) -> None:
         self.path, self.lock = path, lock
@@ -84,24 +88,24 @@ class Instance:
         self.cfg_dir = os.path.join(path, CSGO, "cfg")
 
     def enter(self, command: Sequence[str]) -> dict[str, str]:
-        """Let the programs that this process starts inherit folder and lock; return the variables for this command."""
+        """Enter the folder, let child processes inherit its lock, and return environment variables for the command."""
         os.set_inheritable(self.lock, True)  # noqa: FBT003 (positional only)
         os.chdir(self.game)
-        found = {"HOME": os.path.join(self.path, "home")}  # where the game looks for Steam
+        found = {"HOME": os.path.join(self.path, "home")}  # the game searches for Steam there
         if os.path.join(self.path, PROGRAM) in command:  # `cs2.sh` sets it itself
             libraries = (os.path.join(self.path, BINARIES), os.environ.get("LD_LIBRARY_PATH", ""))
             found["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
         return found
 
     def remove(self) -> None:
-        """Remove the folder. What is left after an error is removed at the next start."""
+        """Remove the folder. Files that cannot be removed now are removed at the next start."""
         with suppress(OSError):
             os.chdir("/")
             _remove_tree(self.path)
 
 
 def build(plan: Plan) -> Instance:
-    """Make an instance. If that fails, remove the incomplete folder and raise InstanceError."""
+    """Create an instance. If that fails, remove the incomplete folder and raise InstanceError."""
     install_dir = os.path.realpath(plan.install_dir)
     steamclient = _check(plan, install_dir)
     try:
@@ -121,7 +125,7 @@ def build(plan: Plan) -> Instance:
 
 
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> dict[str, str]:
-    """Remove the owner's instances, or only the instance with this name; return the outcome by folder.
+    """Remove the owner's instances, or only the instance with this name; return the outcome per folder.
 
     An outcome is REMOVED, USED, FORBIDDEN, or the text of the error that prevented the removal.
     """
@@ -161,7 +165,7 @@ def _remove_if_unused(path: str) -> str:
 
 
 def with_metamod(gameinfo: bytes) -> bytes:
-    """Return the text of `gameinfo.gi` with the line that loads Metamod before that of the game."""
+    """Return the text of `gameinfo.gi` in which the line that loads Metamod precedes the game's own line."""
     lines = gameinfo.splitlines(keepends=True)
     numbers = [number for number, line in enumerate(lines) if _GAME_LINE.fullmatch(line)]
     if not numbers:
@@ -176,7 +180,10 @@ def with_metamod(gameinfo: bytes) -> bytes:
 
 
 def _check(plan: Plan, install_dir: str) -> str:
-    """Raise InstanceError if something is missing that a server needs; return the path of steamclient.so."""
+    """Check the installation and return the path of steamclient.so.
+
+    Raise InstanceError if a required file is missing.
+    """
     for part in (GAMEINFO, PROGRAM):
         if not os.path.isfile(os.path.join(install_dir, part)):
             raise InstanceError(f"there is no installation of the game in {plan.install_dir}: it has no file {part}")
@@ -242,7 +249,10 @@ def _require_space(plan: Plan, needed: int) -> None:
 def _walk(
     install_dir: str, relative: str, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
-    """Yield every folder with None, and every file with its entry. Follow links to folders, but not in circles."""
+    """Yield every folder with None, and every file with its entry.
+
+    Links to folders are followed, except to a parent.
+    """
     status = os.stat(os.path.join(install_dir, relative))
     this = (status.st_dev, status.st_ino)
     if this in above:
@@ -275,7 +285,10 @@ def _copy(source: str, target: str) -> None:
 
 
 def _claim(path: str) -> int:
-    """Make an empty folder and return its lock. A folder that a crash has left is removed first."""
+    """Create an empty folder and return its lock.
+
+    If a crash has left a folder of this name, remove that folder first.
+    """
     until_s = time.monotonic() + LOCK_WAIT_S
     while True:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -285,14 +298,14 @@ def _claim(path: str) -> int:
         if lock is None:
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise InstanceError(f"{path} must be a folder of the server, and is a file: remove it")
-            continue  # removed meanwhile
+            continue  # another process has removed the folder
         if lock != IN_USE and not os.listdir(path):
             return lock
         is_used = _has_process(path)
         if lock == IN_USE:
             if is_used or time.monotonic() >= until_s:
                 break
-            time.sleep(LOCK_RETRY_S)  # the folder is being removed, no process runs there
+            time.sleep(LOCK_RETRY_S)  # no process runs in the folder: another process is removing it
             continue
         if not is_used:
             _remove_tree(path)
@@ -303,7 +316,7 @@ def _claim(path: str) -> int:
 
 
 def _lock(path: str) -> int | None:
-    """Lock a folder and return the lock; IN_USE if another process has it, None if there is no such folder."""
+    """Lock a folder and return the lock; IN_USE if another process has locked it, None if the folder does not exist."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
@@ -317,12 +330,12 @@ def _lock(path: str) -> int | None:
         return IN_USE
     except FileNotFoundError:
         pass
-    os.close(lock)  # the folder was removed or replaced before it was locked
+    os.close(lock)  # the folder was removed or replaced between opening and locking it
     return None
 
 
 def _has_process(path: str) -> bool:
-    """True if a process that did not inherit the lock has its program or its working folder there."""
+    """True if another process has its program or working directory in this folder, even without the lock."""
     own = str(os.getpid())
     for process in filter(str.isdigit, os.listdir("/proc")):
         for link in ("cwd", "exe"):

@@ -14,7 +14,10 @@ from .options import REMOVE_INSTANCES, RUN_INSTANCE, InstanceOptions, parse_inst
 
 
 def run_instance(arguments: Sequence[str]) -> NoReturn:
-    """Create the folder of a server and execute its command, which keeps the lock; raise FatalError if that fails."""
+    """Create the folder of a server and replace this process with the command, which keeps the folder locked.
+
+    Raise FatalError if that fails.
+    """
     options, template = parse_instance_arguments(RUN_INSTANCE, arguments, os.environ)
     log.format = options.log_format
     try:
@@ -39,13 +42,13 @@ def remove_instances(arguments: Sequence[str]) -> int:
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> bool:
     """Remove folders that no server uses, and log their names; return False if a warning was logged.
 
-    If a name is given, a server of that name that still runs is a failure too.
+    If a name is given, a running server of that name is logged as a warning too.
     """
     is_done = True
     for folder, state in instance.remove_unused(instances_dir, owner, name).items():
         if state == instance.REMOVED:
             log("INFO", "folder of an ended game server removed", folder=folder)
-        elif state != instance.USED or name:  # running servers are usual
+        elif state != instance.USED or name:  # without a name, running servers are normal
             log("WARN", "folder of a game server not removed", folder=folder, reason=state)
             is_done = False
     return is_done

@@ -1,4 +1,4 @@
-"""Write log lines in the formats of the service, and log the progress of long waits."""
+"""Write log lines in the formats of the service, and retry with a timeout, logging the progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 RETRY_S = 1.0
-PROGRESS_S = 10.0  # interval of log lines while waiting
+PROGRESS_S = 10.0  # interval of log lines while a retried action has not succeeded
 
 FORMATS = ("human", "json")
 
@@ -21,17 +21,17 @@ _T = TypeVar("_T")
 
 
 class FatalError(Exception):
-    """The game cannot run; the message is for the operator."""
+    """The game cannot be run. The message is shown to the operator."""
 
 
 class Log:
-    """Writes lines to standard error, in one of the formats of the service."""
+    """Writes log lines to standard error, as text or as JSON, like the service."""
 
     def __init__(self) -> None:
         self.format = FORMATS[0]
 
     def __call__(self, level: str, message: str, **fields: object) -> None:
-        """Write a line."""
+        """Write a log line."""
         now_s = time.time()
         at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now_s))}.{int(now_s % 1 * 1000):03d}Z"
         if self.format == "json":
@@ -41,7 +41,7 @@ class Log:
             texts = {name: str(value) for name, value in fields.items()}
             words = [f"{name}={text if _BARE.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]
             line = "  ".join(filter(None, (f"{at} {level:<5} {message}", " ".join(words))))
-        # Not through `sys.stderr`, whose lock a thread may hold when the process exits.
+        # Do not use `sys.stderr`: another thread may hold its lock when the process exits.
         with suppress(OSError):
             os.write(2, f"{line}\n".encode("utf-8", "replace"))
 
@@ -50,7 +50,7 @@ log = Log()
 
 
 def retry(attempt: Callable[[], _T], what: str, timeout_s: float, retry_s: float = RETRY_S) -> _T:
-    """Call `attempt` until it returns without OSError, and log the progress; raise FatalError after the timeout."""
+    """Call `attempt` until it raises no OSError, and log the progress; raise FatalError after the timeout."""
     began_s, reported_s = time.monotonic(), -PROGRESS_S
     while True:
         try:

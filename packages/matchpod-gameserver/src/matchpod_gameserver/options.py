@@ -75,11 +75,11 @@ Exit codes: 0 ended on request, 1 failure, 2 invalid arguments; otherwise that o
 
 
 class UsageError(FatalError):
-    """Invalid arguments."""
+    """The arguments of the command line are invalid."""
 
 
 class Options(NamedTuple):
-    """The options by name, with their defaults; times are in seconds, 0 for no limit."""
+    """The options of the main command, by name, with their defaults. Times are in seconds; 0 means no limit."""
 
     password_file: str = ""
     secret_file: str = ""
@@ -126,7 +126,7 @@ _WithSecret = TypeVar("_WithSecret", Options, DeriveOptions)
 
 
 def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Options, list[str]]:
-    """Return the options and the command; raise UsageError if they are invalid."""
+    """Return the options and the game's command; raise UsageError if they are invalid."""
     rest = iter(arguments)
     options, command = _with_log_format(_parse(Options, rest), environment), list(rest)
     used = {name for argument in command for name in _PLACEHOLDER.findall(argument)}
@@ -149,7 +149,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
 def parse_instance_arguments(
     name: str, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[InstanceOptions, list[str]]:
-    """Return the options of `run-instance` or `remove-instances`, and the command; raise UsageError if invalid."""
+    """Return options and command of `run-instance` or `remove-instances`; raise UsageError if they are invalid."""
     rest = iter(arguments)
     options, command = _with_log_format(_parse(InstanceOptions, rest), environment), list(rest)
     required = {"instances_dir", "owner"}
@@ -175,18 +175,18 @@ def parse_derive_arguments(arguments: Sequence[str], environment: Mapping[str, s
     for name in ("name", "out"):
         if not getattr(options, name):
             raise UsageError(f"--{name} is missing; --help lists all options")
-    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes does not replace the $(NAME) of a missing variable
+    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes leaves $(NAME) as it is if the variable is missing
         raise UsageError(f"--name must be the name of a GameServer, not `{options.name}`")
     return options
 
 
 def expand_command(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """Return the arguments of a command with their placeholders replaced."""
+    """Return the arguments of the game's command with their placeholders replaced."""
     return [_PLACEHOLDER.sub(lambda found: values[found[1]], argument) for argument in template]
 
 
 def _parse(kind: type[_AnyOptions], rest: Iterator[str]) -> _AnyOptions:
-    """Read the options up to `--`; what follows stays in `rest`."""
+    """Parse the options up to `--`, and return them. The arguments after `--` remain in `rest`."""
     values: dict[str, Any] = {}
     for argument in rest:
         if argument == "--":

@@ -1,4 +1,4 @@
-"""Derive the first RCON password of a server from the secret of its fleet, and pass it on in files."""
+"""Derive the first RCON password of a server from the secret of its fleet, and store it in files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import suppress
 
 from .log import FatalError
 
-MIN_SECRET_BYTES = 16  # a shorter secret could be guessed from one password that was seen on the network
-MAX_BYTES = 1024 * 1024  # maximum size of a secret; real secrets have fewer than 100 bytes
+MIN_SECRET_BYTES = 16  # a shorter secret could be found by brute force from one intercepted password
+MAX_BYTES = 1024 * 1024  # maximum number of bytes read from a file with a secret; real secrets have fewer than 100
 
 _PASSWORD = re.compile(rb"[A-Za-z0-9_-]{43}")
 
 
 def read_secret(path: str) -> bytes:
-    """Read the secret of the fleet, without the line break that editors add."""
+    """Read the secret of the fleet. A line break at the end, which editors add, is removed."""
     secret = _read(path, "the secret of the fleet")
     if len(secret) < MIN_SECRET_BYTES:
         raise FatalError(f"the secret in {path} has {len(secret)} bytes; it needs {MIN_SECRET_BYTES} or more")
@@ -25,12 +25,12 @@ def read_secret(path: str) -> bytes:
 
 
 def bootstrap_password(secret: bytes, name: str) -> str:
-    """Return the first RCON password of a server; the service computes the same password."""
+    """Derive the first RCON password of a server. The service derives the same password."""
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")).rstrip(b"=").decode()
 
 
 def read_password(path: str) -> str:
-    """Read a password that `derive-password` has written."""
+    """Read a password from a file written by `derive-password`."""
     password = _read(path, "the RCON password")
     if not _PASSWORD.fullmatch(password):
         raise FatalError(f"{path} has no RCON password that `derive-password` has written")
@@ -38,12 +38,12 @@ def read_password(path: str) -> str:
 
 
 def write_password(path: str, password: str) -> None:
-    """Write a password into a file that only this user can read."""
+    """Write a password to a file that only the current user can read."""
     _write(path, f"{password}\n")
 
 
 def write_cfg(folder: str, name: str, password: str) -> str:
-    """Write a file that sets the password and that only this user can read; return its path."""
+    """Write a .cfg file that sets the password and that only the current user can read; return its path."""
     path = os.path.join(folder, f"matchpod_{name}.cfg")
     _write(path, f'rcon_password "{password}"\n')
     return path

@@ -1,7 +1,7 @@
-"""Ask the console of the game over RCON.
+"""Send commands to the console of the game over RCON.
 
-The password is known until the server is ready; then the service changes it. To end the game, `quit` is still tried
-once.
+The password is valid until the server is ready; then the service changes it. `quit` is still tried once to end the
+game, in case the password has not been changed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import struct
 import time
 from contextlib import suppress
 
-MAX_BYTES = 256 * 1024  # limit for all packets of a connection together; `status` has a few KB
+MAX_BYTES = 256 * 1024  # limit for all packets of a connection in total; the answer to `status` has a few KB
 
 LOADED_MAP = re.compile(r"^loaded spawngroup\( *\d+\) *: *SV: *\[\d+: (\S+) \| main lump \| mapload\]", re.MULTILINE)
-"""The line of `status` with the loaded map; the other spawn groups of a map end in `point_prefab`."""
+"""The line of `status` that names the loaded map. The lines of a map's other spawn groups end in `point_prefab`."""
 
 _HEADER = struct.Struct("<iii")
 
 
 def ask(address: tuple[str, int], password: str, command: str, timeout_s: float) -> str:
-    """Run a console command and return its output; raise PermissionError for a wrong password, else OSError."""
+    """Run a console command and return its output; raise PermissionError for a wrong password, OSError otherwise."""
     with socket.create_connection(address, timeout_s) as connection:
         stream = _Stream(connection, timeout_s)
         connection.sendall(_packet(1, 3, password))
@@ -31,7 +31,7 @@ def ask(address: tuple[str, int], password: str, command: str, timeout_s: float)
             raise PermissionError("RCON rejected the password")
         connection.sendall(_packet(2, 2, command) + _packet(3, 0, ""))
         parts = []
-        # The output ends with the mirrored empty packet, or else when the game closes the connection or at a limit.
+        # The output is complete when the mirrored empty packet arrives. A closed connection or a limit also ends it.
         with suppress(OSError):
             while (answer := _read_packet(stream))[0] != 3:
                 parts.append(answer[2])
@@ -43,7 +43,7 @@ def _packet(number: int, kind: int, body: str) -> bytes:
 
 
 class _Stream:
-    """Reads from a connection, with a total limit of bytes and time, since a compromised game may never stop."""
+    """Reads from a connection. Total bytes and time are limited, since a compromised game may send data endlessly."""
 
     def __init__(self, connection: socket.socket, timeout_s: float) -> None:
         self._connection = connection

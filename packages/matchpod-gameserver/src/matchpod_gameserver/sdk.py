@@ -1,4 +1,4 @@
-"""Talk to the Agones SDK of this pod: read name, state and ports of the GameServer, and report to it."""
+"""Use the Agones SDK of this pod: read name, state and ports of the GameServer, and send reports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from .log import FatalError
 
-MAX_BYTES = 1024 * 1024  # maximum size of an answer; real answers have a few KB
-REQUEST_S = 3.0  # timeout for a request to the SDK, which answers in milliseconds
+MAX_BYTES = 1024 * 1024  # maximum size of an answer in bytes; real answers have a few KB
+REQUEST_S = 3.0  # timeout of a request to the SDK; it normally answers within milliseconds
 
 ALLOCATED = "Allocated"
 REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
-"""States of a GameServer that has reported ready. Another report would free a server while a match is played on it."""
+"""States of a GameServer after it has reported ready. If it reported ready again, Agones could allocate it a second
+time during a match."""
 
 
 class SdkServer(NamedTuple):
@@ -27,7 +28,7 @@ class SdkServer(NamedTuple):
 
 
 def parse_gameserver(body: bytes) -> SdkServer:
-    """Read the answer to GET /gameserver; raise OSError if it is invalid, or lacks the ports."""
+    """Parse the answer to GET /gameserver; raise OSError if it is invalid or has no ports."""
     try:
         answer = json.loads(body)
         status = answer.get("status") or {}
@@ -41,7 +42,7 @@ def parse_gameserver(body: bytes) -> SdkServer:
 
 
 def choose_port(server: SdkServer, name: str) -> int:
-    """Return the port with this name. Agones splits a port with the protocol TCPUDP into NAME-udp and NAME-tcp."""
+    """Return the port with this name. For the protocol TCPUDP, Agones makes two ports, NAME-udp and NAME-tcp."""
     for suffix in ("-udp", "", "-tcp"):
         if f"{name or 'game'}{suffix}" in server.ports:
             return server.ports[f"{name or 'game'}{suffix}"]
@@ -66,5 +67,5 @@ def request_sdk(method: str, path: str, timeout_s: float = REQUEST_S) -> bytes:
 
 
 def read_gameserver(timeout_s: float = REQUEST_S) -> SdkServer:
-    """Ask the SDK about this server; raise OSError if that fails."""
+    """Read the GameServer of this pod from the SDK; raise OSError if that fails."""
     return parse_gameserver(request_sdk("GET", "/gameserver", timeout_s))

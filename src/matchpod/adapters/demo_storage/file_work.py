@@ -1,6 +1,7 @@
-"""Run the work on a file in threads, one step after the other, even if the caller of a step is cancelled.
+"""Run the operations on a file in threads, one after the other, even if the caller of an operation is cancelled.
 
-A thread cannot be cancelled. If the file were closed during a step, its descriptor might be reused for another file.
+A thread cannot be cancelled. If the file were closed while a thread uses it, the descriptor might be reused for another
+file.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ _T = TypeVar("_T")
 
 
 class FileWork:
-    """Runs the steps of the work on a file."""
+    """Runs the operations on one file."""
 
     def __init__(self) -> None:
         self._last: asyncio.Future[object] | None = None
 
     async def run(self, step: Callable[[], _T]) -> _T:
-        """Run a step in a thread, after all earlier steps; raise StorageFullError or StorageError for an OSError."""
+        """Run an operation in a thread, after all earlier operations; convert an OSError to a StorageError."""
         await self.wait()
         work = asyncio.get_running_loop().run_in_executor(None, step)
         work.add_done_callback(_retrieve)
@@ -34,7 +35,7 @@ class FileWork:
             raise storage_error(exc) from exc
 
     async def wait(self) -> None:
-        """Wait until the last step has ended or failed."""
+        """Wait until the last operation has ended or failed."""
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last])
 
@@ -45,6 +46,6 @@ def storage_error(exc: OSError) -> StorageError:
 
 
 def _retrieve(work: asyncio.Future[_T]) -> None:
-    """Mark the exception of a step as retrieved, because its caller may have been cancelled."""
+    """Retrieve the exception of an operation, so that asyncio does not log it if the caller was cancelled."""
     if not work.cancelled():
         work.exception()

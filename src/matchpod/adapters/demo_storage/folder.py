@@ -1,7 +1,8 @@
 """Store demos in a folder of this machine.
 
-A file is written under its key with the suffix `.part`, and renamed when it is complete. So a file without the suffix
-is never incomplete, even after a crash. If an upload is cut, its file keeps the suffix.
+During an upload, the file is named after its key with the suffix `.part`; when it is complete, the suffix is removed.
+So a file without the suffix is never incomplete, even after a crash. If an upload is interrupted, its file keeps the
+suffix.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from matchpod.adapters.disk import free_bytes
 from matchpod.ports import DemoStorage, DemoWriter, StorageError
 
 PIECE_BYTES: Final = 256 * 1024
-"""Number of bytes read at a time. It is large, because each read runs in a thread."""
+"""Number of bytes per read. It is large, because each read runs in a thread."""
 PART: Final = ".part"
 
 
 class FolderStorage(DemoStorage):
-    """Stores demos in a folder."""
+    """Stores demos as files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,7 +36,7 @@ class FolderStorage(DemoStorage):
         return False
 
     async def check(self) -> str | None:
-        """Create the folder; return why it cannot be written, or None if it can."""
+        """Create the folder if needed; return why it cannot be written, or None if it can."""
 
         def try_folder() -> str | None:
             try:
@@ -69,13 +70,13 @@ class FolderStorage(DemoStorage):
         def delete() -> None:
             for file in (path, _part_of(path)):
                 file.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # the folder has other files
+            with contextlib.suppress(OSError):  # fails if the folder has other files
                 path.parent.rmdir()
 
         await FileWork().run(delete)
 
     async def clean_up(self, before_ms: int) -> int:
-        """Do nothing, because the incomplete file of an upload is deleted with its demo."""
+        """Do nothing, because the incomplete file of an upload is deleted together with its demo."""
         return 0
 
     async def free_bytes(self) -> int | None:
@@ -86,7 +87,7 @@ class FolderStorage(DemoStorage):
 
     def _path(self, key: str) -> Path:
         if any(part in ("", ".", "..") for part in key.split("/")):
-            raise ValueError(f"not a key: {key}")
+            raise ValueError(f"invalid storage key of a demo: {key}")
         return self._folder / key
 
 
@@ -138,7 +139,7 @@ class _FolderWriter(DemoWriter):
         await self._work.run(discard)
 
     def _close(self) -> None:
-        file, self._file = self._file, -1  # the descriptor may soon be reused for another file
+        file, self._file = self._file, -1  # after closing, the descriptor may be reused for another file
         if file >= 0:
             with contextlib.suppress(OSError):
                 os.close(file)

@@ -1,7 +1,8 @@
 """Store demos in a bucket of an S3 service, with botocore, the library of AWS.
 
-A file is uploaded in parts. S3 services require at least 5 MiB for each part except the last, which is too much to keep
-in memory for each upload, so a part is first collected in a temporary file. The library blocks, so it runs in threads.
+A file is uploaded in parts. S3 services require at least 5 MiB for each part except the last. That is too much to keep
+in memory for each upload, so a part is first collected in a temporary file. The library blocks, so it is called in
+threads.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ from matchpod.adapters.demo_storage.file_work import FileWork
 from matchpod.ports import DemoStorage, DemoWriter, StorageError, StorageFullError
 
 PART_BYTES: Final = 8 * 1024 * 1024
-"""Size of a part. While a part is sent, the next is collected, so an upload needs twice this size on disk."""
+"""Part size in bytes. While a part is sent, the next part is collected, so an upload needs twice this size on disk."""
 THREADS: Final = 16
-"""Maximum number of concurrent calls. More calls would only share the same network."""
+"""Maximum number of concurrent calls of the S3 service. With more, each call would only get a smaller share of the
+network."""
 CONNECT_S: Final = 5
 READ_S: Final = 30
-"""Timeout for an answer. Storing a part of 8 MiB takes seconds."""
+"""Timeout in seconds for a response. Storing a part of 8 MiB takes seconds."""
 ATTEMPTS: Final = 3
 CUT: Final = ".part"
-"""Suffix for the key of an incomplete file."""
+"""Suffix of the object key under which an incomplete file is kept."""
 
 _FULL_STATUS: Final = 507
 _FULL_CODES: Final = frozenset({"QuotaExceeded", "XMinioStorageFull", "InsufficientStorage"})
@@ -45,10 +47,10 @@ _T = TypeVar("_T")
 
 
 class S3Storage(DemoStorage):
-    """Stores demos in a bucket, under keys that begin with `prefix`."""
+    """Stores demos in a bucket, under object keys that begin with `prefix`."""
 
     def __init__(self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, spool: Path) -> None:
-        """`spool` is the folder for the temporary files of parts."""
+        """Use the folder `spool` for the temporary files in which parts are collected."""
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._endpoint = endpoint
@@ -62,7 +64,7 @@ class S3Storage(DemoStorage):
         return True
 
     async def check(self) -> str | None:
-        """Return what is wrong with the settings; None if the bucket exists, or if the service is only unavailable."""
+        """Return what is wrong with the settings; None if the bucket exists, or if the service is unavailable."""
         try:
             await self.call("head_bucket")
         except _WrongSettingsError as exc:
@@ -76,7 +78,7 @@ class S3Storage(DemoStorage):
         return _S3Writer(self, key, str(started["UploadId"]), self._spool)
 
     def read(self, key: str, start: int, size: int) -> None:
-        """Return None, because callers download from the S3 service."""
+        """Return None, because callers download directly from the S3 service."""
 
     async def link(self, key: str, *, file_name: str, expires_s: int) -> str:
         named = {"ResponseContentDisposition": f'attachment; filename="{file_name}"'}
@@ -109,7 +111,7 @@ class S3Storage(DemoStorage):
         return self._prefix + key
 
     async def copy(self, key: str, name: str) -> None:
-        """Copy a file within the bucket."""
+        """Copy a file to another name in the bucket."""
         await self.call("copy_object", Key=name, CopySource={"Bucket": self._bucket, "Key": self.name_of(key)})
 
     async def call(self, operation: str, **params: object) -> Mapping[str, Any]:
@@ -126,7 +128,7 @@ class S3Storage(DemoStorage):
             raise _error_of(exc) from exc
 
     def _open(self) -> Any:
-        """Return the client, which is created at its first use, because it takes a second and 40 MB of memory."""
+        """Return the client. It is created when it is first needed, because that takes a second and 40 MB of memory."""
         if self._client is None:
             config = Config(
                 connect_timeout=CONNECT_S,
@@ -147,7 +149,7 @@ class S3Storage(DemoStorage):
 
 
 class _S3Writer(DemoWriter):
-    """Writes a file whose parts are sent one after the other. While a part is sent, the next is collected."""
+    """Writes a file in parts, which are sent one after the other. While a part is sent, the next part is collected."""
 
     def __init__(self, storage: S3Storage, key: str, upload_id: str, spool: Path) -> None:
         self._storage = storage
@@ -188,11 +190,11 @@ class _S3Writer(DemoWriter):
         await self._work.run(self._close)
         with contextlib.suppress(StorageError):
             await self._storage.call("abort_multipart_upload", **self._upload)
-        with contextlib.suppress(StorageError):  # the upload may be complete, if the answer was lost
+        with contextlib.suppress(StorageError):  # it exists if the upload was completed, but the response was lost
             await self._storage.call("delete_object", Key=self._upload["Key"])
 
     async def _send(self) -> None:
-        """Begin to send the collected part, after the part before it was sent."""
+        """Wait until the previous part was sent, then begin to send the collected part."""
         await self._sent_last()
         await self._work.wait()
         if self._collected is not None:
@@ -209,7 +211,7 @@ class _S3Writer(DemoWriter):
 
     async def _sent_last(self) -> None:
         if self._sending is not None:
-            part = await asyncio.shield(self._sending)  # if the upload is cut, the part is still sent
+            part = await asyncio.shield(self._sending)  # if the upload is interrupted, the part is still sent
             self._sending = None
             self._sent.append(part)
 
@@ -228,7 +230,7 @@ class _S3Writer(DemoWriter):
 
 
 class _WrongSettingsError(StorageError):
-    """The settings or the permissions of the bucket must be corrected."""
+    """The settings of the bucket or our permissions are wrong; a retry does not help."""
 
 
 def _error_of(exc: Exception) -> StorageError:

@@ -1,1 +1,1 @@
-"""Implement the port Fleet, which provides game servers."""
+"""Implement the Fleet port: the different ways to get game servers."""

@@ -1,7 +1,8 @@
 """Provide game servers from an Agones Fleet. Each server is allocated to one match, and deleted afterwards.
 
-The cluster decides which match gets a server, so there are no slots; `slot` is the name of the GameServer. All state of
-this fleet is in the cluster: labels show which match a server belongs to, so any process can find the server again.
+The cluster decides which server a match gets, so there are no slots to reserve; `slot` stores the name of the
+GameServer. All state of this fleet is in the cluster: labels show which match a server belongs to, so any process can
+find the server.
 """
 
 from __future__ import annotations
@@ -54,22 +55,22 @@ from matchpod.adapters.kubernetes.server_watch import watch_servers
 from matchpod.core.servers.server_loss import FleetReport
 
 FLEET_POLL_S = 30.0
-"""Seconds between two checks whether the Fleet exists."""
+"""Interval in seconds at which the service checks that the Fleet exists."""
 
 TV_PORT_NAME = "gotv"
-"""The name of the GOTV port, in a Fleet that has such a port."""
+"""The name of the GOTV port of a game server, if it has such a port."""
 
 PROBE_S = 3.0
-"""Timeout for a waiting server to accept a password in `probe`."""
+"""Timeout in seconds for the login to a waiting server in `probe`."""
 
 RELEASE_PAUSE_S = 0.5
-"""Seconds before a deletion is retried."""
+"""Delay in seconds before a deletion is retried."""
 
 _log = logging.getLogger(__name__)
 
 
 class AgonesFleet:
-    """Allocates, watches and deletes the game servers of a Fleet."""
+    """Allocates, watches and deletes the game servers of an Agones Fleet."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class AgonesFleet:
         *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
-        """`on_password` is called for each allocated server, with the secret that its password is derived from.
+        """Call `on_password` for each allocated server, with the secret that its first password was derived from.
 
         Without `trials`, servers that reject the secret are counted in this process only.
         """
@@ -95,7 +96,7 @@ class AgonesFleet:
 
     @property
     def slots(self) -> None:
-        """Return None, because the cluster decides which match gets a server."""
+        """Return None, because the cluster decides which server a match gets."""
         return None
 
     @property
@@ -105,21 +106,21 @@ class AgonesFleet:
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet is currently unavailable; None if it is available, or not followed."""
+        """Why the fleet is currently unavailable; None if it is available, or if `follow` is not running."""
         return self._cache.fault
 
     @property
     def is_followed(self) -> bool:
-        """True while changes of the game servers arrive from the watch."""
+        """True while the watch reports changes of the game servers."""
         return self._cache.is_current
 
     @property
     def capacity_now(self) -> ports.Capacity:
-        """The numbers of game servers that the watch shows."""
+        """The numbers of game servers, as last reported by the watch."""
         return self._cache.capacity()
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with the settings (secret, kubeconfig). Temporary faults are set as `fault` instead."""
+        """Return what is wrong with the settings (secret, kubeconfig). A temporary fault is only set as `fault`."""
         faults: list[str] = []
         try:
             self._options.read_secrets()
@@ -139,7 +140,7 @@ class AgonesFleet:
         return faults
 
     async def probe(self) -> str | None:
-        """Try to log in to a waiting server; return what is wrong, or None if nothing is (known to be) wrong."""
+        """Try to log in to a waiting server. Return what is wrong; None if the login worked or could not be tried."""
         try:
             secrets = self._options.read_secrets()
             listed = await self._client.servers(self._options.server_labels)
@@ -154,7 +155,7 @@ class AgonesFleet:
         return None if is_fit is not False else "A waiting game server rejected the password of the fleet secret."
 
     def waiting_server(self, slot: str) -> None:
-        """Return None, because a pod must be allocated before it is used, so that no other match gets it."""
+        """Return None, because a waiting server cannot be reserved: another match might get it at any time."""
         return
 
     async def follow(self, on_change: Callable[[], None]) -> None:
@@ -175,9 +176,9 @@ class AgonesFleet:
         await watch_servers(self._client, options.server_labels, self._cache, relist_s=options.relist_s)
 
     async def capacity(self) -> ports.Capacity:
-        """Count the game servers: those that the watch shows, or else those in the status of the Fleet.
+        """Count the game servers, as reported by the watch or, if `follow` is not running, in the status of the Fleet.
 
-        FleetUnavailableError if they are unknown. While the fleet is followed, this does not call the cluster.
+        Raise FleetUnavailableError if the numbers are unknown. While the fleet is followed, the cluster is not called.
         """
         if self._is_following:
             if not self._cache.is_listed:
@@ -192,7 +193,7 @@ class AgonesFleet:
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer | None:
         """Find or allocate the server of a match, and set the match's password on it; None if no server is free.
 
-        After a FleetError, a server may be allocated to the match, and must be released by the id of the match.
+        Even if this raises a FleetError, a server may be allocated to the match. So the caller must call `release`.
         """
         if not is_label_value(order.server_id):
             raise ports.FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
@@ -213,9 +214,10 @@ class AgonesFleet:
             return server
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is (being) deleted, has failed, or no longer belongs to the match; return why.
+        """Wait until the server is (being) deleted, has failed, or no longer belongs to the match; return the reason.
 
-        Meanwhile, other servers of the match are deleted, because a call of a dead process may still allocate one.
+        During the wait, other servers of the match are deleted: a call of a dead process may still allocate another
+        server.
         """
         ref = ServerRef.read(slot)
         while True:
@@ -225,17 +227,17 @@ class AgonesFleet:
                 reason = await self._known_reason(server_id, ref)
                 if reason is not None:
                     return reason
-                # The pause is only needed if the watch does not show this server.
+                # If the watch does not report on this server, the loop reads it from the cluster after this timeout.
                 done, _ = await asyncio.wait([gone], timeout=self._options.gone_poll_s * random.uniform(0.8, 1.2))
                 if done and (reason := gone.result()) is not None:
                     return reason
 
     def holds(self, server_id: str) -> bool:
-        """True if a server is known to be allocated to a match."""
+        """True if a server is known to be allocated to this match."""
         return self._allocations.holds(server_id)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report the server's state from the watch or, if the watch does not show the server, from the cluster."""
+        """Report the server's state from the watch or, if the watch does not have the server, from the cluster."""
         try:
             reason = await self._read_known_reason(server_id, ServerRef.read(slot))
         except api_errors.KubernetesError:
@@ -243,10 +245,10 @@ class AgonesFleet:
         return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
-        """Delete all servers of the match (usually one), and confirm that they are gone; FleetError if that fails.
+        """Delete all servers of the match (usually one), and verify that they are gone; raise FleetError if that fails.
 
-        They are found by the label of the match. The server in `slot` is also found by its name and UID: if etcd was
-        restored, it has lost its label, but still has the password of the match.
+        Servers are found by the label of the match. The server in `slot` is also found by its name and UID: after a
+        restore of etcd, it has lost its label, but still has the match's password.
         """
         if not is_label_value(server_id):
             return
@@ -263,23 +265,23 @@ class AgonesFleet:
                     self._allocations.forget(server_id)
                     return
                 if ref is not None and any(ref.is_same(gone) and server_id_of(gone) == server_id for gone in deleted):
-                    # the server still has its match label, so the next search by label shows whether it is gone
+                    # This server still had its match label, so the next search by label shows whether it is gone.
                     ref = None
             except (api_errors.RejectedError, api_errors.ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
             except api_errors.KubernetesError as exc:
                 if self._cache.fault is not None:
-                    raise unavailable(exc, DELETE_SERVER) from exc  # the caller retries when the cluster is available
+                    raise unavailable(exc, DELETE_SERVER) from exc  # the caller retries after the outage
                 cause = exc
             if loop.time() >= deadline_s:
                 raise ports.FleetError(
                     f"the deletion of GameServer {slot} is not confirmed: {cause or 'it still exists'}"
                 ) from cause
-            if cause is not None or number:  # after the first deletion, its result is read at once
+            if cause is not None or number:  # the result of the first deletion is read without a pause
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return the servers of this region, and the servers that other installations use in the same Fleet."""
+        """Return the servers of this region's matches, and the servers that other installations use in this Fleet."""
         try:
             lists = [
                 await self._client.servers(labels)
@@ -331,7 +333,7 @@ class AgonesFleet:
         if reason is not None or (known is not None and is_allocated(known)):
             return reason
         if self._cache.is_unreachable:
-            raise api_errors.UnreachableError("the watch gets no answer")  # the next list will show the state
+            raise api_errors.UnreachableError("the watch gets no answer")  # the watch will list all servers again
         return await self._read_reason(server_id, ref)
 
     async def _read_reason(self, server_id: str, ref: ServerRef) -> str | None:
@@ -350,7 +352,7 @@ class AgonesFleet:
         return gone_reason(server)
 
     async def _read_server(self, ref: ServerRef) -> AgonesServer | None:
-        """Return the server; None if it does not exist, or if another server has its name."""
+        """Return the server; None if it does not exist, or if its name now belongs to another server."""
         try:
             server = await self._client.server(ref.name)
         except api_errors.ApiNotFoundError as exc:
@@ -360,9 +362,10 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match. Return the servers that were not being deleted yet, and the deleted servers.
+        """Delete the servers of a match. Return those that were not being deleted yet, and those now deleted.
 
-        A server that changes meanwhile, for example because it is allocated again, is left for the next call.
+        A server that changes between reading and deleting, for example because it is allocated again, is not deleted;
+        the next call reads it again.
         """
         found = list(await self._allocations.servers_of(server_id))
         if ref is not None and is_object_name(ref.name) and not any(map(ref.is_same, found)):
@@ -384,7 +387,7 @@ class AgonesFleet:
         return left, deleted
 
     async def _review(self) -> None:
-        """Record what is wrong with the Fleet and with our rights; KubernetesError if that cannot be checked."""
+        """Check the Fleet and our rights, and record what is wrong; raise KubernetesError if they cannot be checked."""
         faults: list[str] = []
         unreadable: list[str] = []
         try:
@@ -400,7 +403,7 @@ class AgonesFleet:
         self._cache.set_fleet_fault(" ".join(faults) or None)
 
     async def _fleet_sentence(self, error: api_errors.KubernetesError) -> str:
-        # Without a connection, the namespace is unknown, but the sentence for that error does not need it.
+        # A connection error has a sentence without the namespace, which is unknown in that case.
         namespace = await self._client.namespace() if is_missing(error) else ""
         return fleet_sentence(error, self._options.fleet, namespace)
 
@@ -415,11 +418,11 @@ class AgonesFleet:
         try:
             missing = [right for right in RIGHTS if not await self._client.may(right.verb, right.group, right.resource)]
         except api_errors.KubernetesError:
-            return []  # missing rights show when they are used
+            return []  # a missing right is reported by the first call that needs it
         return [f"The account of the service lacks the right to {right}." for right in missing]
 
     async def _has_fleet(self) -> bool:
-        """False if the Fleet does not exist or may not be read."""
+        """False if the Fleet does not exist, or if we may not read it."""
         try:
             await self._client.fleet(self._options.fleet)
         except (api_errors.ApiNotFoundError, api_errors.ApiForbiddenError):
@@ -427,7 +430,7 @@ class AgonesFleet:
         return True
 
     async def _follow_fleet(self) -> None:
-        """Check periodically that the Fleet exists, because Agones treats a missing Fleet like a full one."""
+        """Check periodically that the Fleet exists, because Agones treats a missing Fleet like a full Fleet."""
         while True:
             try:
                 if not self._is_reviewed or not await self._has_fleet():

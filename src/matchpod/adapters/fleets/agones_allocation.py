@@ -1,9 +1,9 @@
-"""Allocate game servers in Agones, one per match, even if an allocation seems to fail but has an effect.
+"""Allocate game servers in Agones, one per match, even if a call fails after it has allocated a server.
 
-An error does not show whether the failed call had an effect. So every allocation labels the server with the id of the
-match, and after a failure the server with this label is searched before another server is allocated. A call that timed
-out may still succeed later. Then a match has two servers, and the server that it does not use is deleted. A server with
-such a label is never allocated again, because a pod can put itself back into the pool during its match.
+An error does not show whether the failed call had an effect. So each call labels the allocated server with the id of
+the match. After a failure, the service searches for a server with this label before it allocates another. A call that
+timed out may still succeed later. Then the match has two servers, and the unused server is deleted. A server with such
+a label is never allocated again, because during its match, a pod can set its own state back to Ready.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from matchpod.ports import FleetUnavailableError, ServerOrder
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 1.0
-"""Bounds of the exponential backoff, with jitter, between allocation attempts."""
+"""Upper bound in seconds of the exponential backoff between allocation attempts; FIRST_PAUSE_S is the first delay."""
 
 LOOKUPS = 4
-"""How often the server of a failed call is searched, spread over `settle_s`."""
+"""Number of searches for the server of a failed call, spread over `settle_s`."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,20 +38,20 @@ class Allocations:
         self._client = client
         self._options = options
         self.cache: ServerCache | None = None
-        # Matches that may have a server, because an allocation was sent for them.
+        # Matches that may have a server, because an allocation call was sent for them.
         self._tried: set[str] = set()
-        # Matches with a call whose outcome is unknown, so that a server may still be allocated.
+        # Matches with an allocation call whose outcome is unknown: a server may still be allocated.
         self._unsure: set[str] = set()
-        # The name of the server that a match uses, if it may have several.
+        # For matches that may have several servers: the name of the server that the match uses.
         self._kept: dict[str, str] = {}
-        # When matches got their servers, in the loop's time, or when `is_fresh` was first called for them.
+        # Per match, the loop's time when its server was allocated, or else when `is_fresh` was first called.
         self._allocated_s: dict[str, float] = {}
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[agones_servers.Place, bool] | None:
-        """Return the server of a match, allocating one if needed, and whether it was found; None if none is free.
+        """Find or allocate the server of a match. Return it, and whether it was found; None if no server is free.
 
-        Also None if the server of a repeated order is gone, because another server needs another attempt.
+        Also return None if the order is repeated and its server is gone: only another attempt may get another server.
         """
         if order.is_repeated or order.slot or order.server_id in self._tried or self.holds(order.server_id):
             found = await self._find(order.server_id, agones_servers.ServerRef.read(order.slot).name)
@@ -62,48 +62,48 @@ class Allocations:
         return await self._allocate(order.server_id)
 
     async def servers_of(self, server_id: str) -> Sequence[AgonesServer]:
-        """Return all servers of a match, in any state. Raise KubernetesError on failure."""
+        """Return all servers of a match, in any state; raise KubernetesError if they cannot be read."""
         listed = await self._client.servers(agones_servers.lookup_labels(self._options, server_id))
         return [server for server in listed.items or () if agones_servers.may_be_ours(server, self._options)]
 
     def holds(self, server_id: str) -> bool:
-        """True if a server is known to be allocated to a match, for example by an earlier call that timed out."""
+        """True if a server is known to be allocated to this match, for example by an earlier call that timed out."""
         return self.cache is not None and any(map(agones_servers.is_allocated, self.cache.of_match(server_id)))
 
     def is_fresh(self, server_id: str) -> bool:
-        """True if, as far as this process knows, the server of a match has just been allocated."""
+        """True if the match's server has just been allocated, or if this is the first call for the match."""
         now_s = asyncio.get_running_loop().time()
         return now_s - self._allocated_s.setdefault(server_id, now_s) < self._options.fresh_s
 
     def keep(self, server_id: str, name: str) -> None:
-        """From now on, delete all servers of a match except this one, on which it is played."""
+        """Use only this server for the match. All other servers of the match are deleted, now and when they appear."""
         self._kept[server_id] = name
         for server in self.cache.of_match(server_id) if self.cache is not None else ():
             self.notice(server)
 
     def forget(self, server_id: str) -> None:
-        """Forget a match after all of its servers were released."""
+        """Remove all state of a match whose servers were released."""
         self._tried.discard(server_id)
         self._unsure.discard(server_id)
         self._kept.pop(server_id, None)
         self._allocated_s.pop(server_id, None)
 
     def notice(self, server: AgonesServer) -> None:
-        """Delete a server that a timed-out call has allocated, if its match uses another server."""
+        """Delete a server that was reported by the watch, if its match uses another server."""
         server_id = agones_servers.server_id_of(server) or ""
         kept = self._kept.get(server_id)
         if kept is None or kept == server.metadata.name or not agones_servers.is_allocated(server):
             return
         known = self.cache.of_match(server_id) if self.cache is not None else ()
         if not any(server.metadata.name == kept and agones_servers.is_allocated(server) for server in known):
-            self._kept.pop(server_id)  # the kept server is gone, and another process has replaced it
+            self._kept.pop(server_id)  # the kept server is gone: another process has allocated a new server
         else:
             task = asyncio.create_task(self._delete(server))
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
 
     async def close(self) -> None:
-        """Stop all deletions. They are retried when the match is released."""
+        """Cancel all running deletions. The release of each match retries them."""
         for task in tuple(self._deletions):
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
@@ -111,7 +111,7 @@ class Allocations:
     async def _allocate(self, server_id: str) -> tuple[agones_servers.Place, bool] | None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.retry_s
-        self._kept.pop(server_id, None)  # the kept server is gone, and the new server must not be deleted
+        self._kept.pop(server_id, None)  # the old server is gone, and the new server must not be deleted
         tries = 0
         while True:
             status = None
@@ -128,14 +128,14 @@ class Allocations:
                 uid = await self._uid_of(status.game_server_name)
                 return await self._settled(server_id, agones_servers.place_of_allocation(status, uid))
             if status is not None and server_id in self._unsure and (found := await self._find(server_id, "")):
-                return found, True  # meanwhile, an earlier call has taken effect
+                return found, True  # an earlier call has taken effect in the meantime
             if status is not None and not await self._may_try_again(deadline_s):
                 return None
             tries += 1
             await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 8)) * random.uniform(0.5, 1.0))
 
     async def _send(self, server_id: str) -> AllocationStatus:
-        """Send an allocation; FleetUnavailableError if it is rejected. A KubernetesError leaves its outcome unknown."""
+        """Send an allocation. Raise FleetUnavailableError if it is rejected, KubernetesError if that is unknown."""
         was_tried = server_id in self._tried
         self._tried.add(server_id)
         labels = agones_servers.match_labels(self._options, server_id)
@@ -163,29 +163,29 @@ class Allocations:
         return allocation.status
 
     async def _uid_of(self, name: str) -> str:
-        """Return the UID of a server that was just allocated, which the answer does not contain; empty if unknown."""
+        """Return the UID of a server that was just allocated, because the response lacks it; empty if it is unknown."""
         known = self.cache.named(name) if self.cache is not None else None
         if known is not None:
             return known.metadata.uid
         try:
             return (await self._client.server(name)).metadata.uid
-        except api_errors.KubernetesError as exc:  # the server is then identified by name and label only
+        except api_errors.KubernetesError as exc:  # the server is identified by its name and label only
             _log.info("uid of allocated server unknown", extra={"slot": name, "error": str(exc)})
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use, and whether it was found; after a call without an answer, there may be two."""
+        """Return the server to use, and whether it was found. If an earlier call had no answer, there may be two."""
         if server_id not in self._unsure:
             return place, False
         try:
             found = await self._find(server_id, "")
         except FleetUnavailableError:
-            found = None  # another server is deleted when the watch shows it, or when the match ends
+            found = None  # a second server is deleted when the watch reports it, or when the match ends
         self._kept.setdefault(server_id, place.name)
         return (place, False) if found is None or found.name == place.name else (found, True)
 
     async def _may_try_again(self, deadline_s: float) -> bool:
-        """True if servers are ready although none was allocated. FleetUnavailableError if the Fleet does not exist."""
+        """True if a retry makes sense, because servers are ready. Raise FleetUnavailableError if there is no Fleet."""
         cache = self.cache
         ready = cache.capacity().ready if cache is not None and cache.is_current else None
         if not ready:
@@ -193,14 +193,14 @@ class Allocations:
                 fleet = await self._client.fleet(self._options.fleet)
             except api_errors.KubernetesError as exc:
                 if not is_missing(exc):
-                    return False  # no server is free; the watch reports other faults
+                    return False  # no server is free; the watch reports such faults
                 namespace = await self._client.namespace()
                 raise FleetUnavailableError(fleet_sentence(exc, self._options.fleet, namespace)) from exc
             ready = fleet.status.ready_replicas if ready is None else ready
         return ready > 0 and asyncio.get_running_loop().time() < deadline_s
 
     async def _find_late(self, server_id: str) -> agones_servers.Place | None:
-        """Search for the server of a call that failed, which may be allocated a moment later."""
+        """Search several times for the server of a failed call, because it may be allocated a moment later."""
         for number in range(LOOKUPS):
             if number:
                 await asyncio.sleep(self._options.settle_s / (LOOKUPS - 1))
@@ -232,6 +232,6 @@ class Allocations:
         try:
             await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
         except (api_errors.ApiNotFoundError, api_errors.ConflictError):
-            return  # if the server has changed, it is deleted after its next event, or at the release
-        except api_errors.KubernetesError as exc:  # the release of the match will delete all of its servers
+            return  # if it was changed, its next event or the release will delete it
+        except api_errors.KubernetesError as exc:  # the release of the match deletes all of its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})

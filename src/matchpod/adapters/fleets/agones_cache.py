@@ -1,4 +1,4 @@
-"""Cache the game servers that a watch reports, and notify matches that wait until a server is gone."""
+"""Cache the game servers that a watch reports, and wake tasks that wait until the server of a match is gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting:
-    """A match that waits until its server is gone. The future gets the reason, or None if the server must be read."""
+    """A task that waits until a match's server is gone. `future` gets the reason; None if the server must be read."""
 
     def __init__(self, server_id: str, ref: ServerRef) -> None:
         self.server_id = server_id
@@ -41,10 +41,10 @@ class _Waiting:
 
 
 class ServerCache:
-    """The game servers of a fleet, by name. It is the observer of a watch."""
+    """The game servers of a fleet by name, updated by a watch, and the faults of the fleet."""
 
     def __init__(self, options: AgonesOptions, on_labelled: Callable[[AgonesServer], None]) -> None:
-        """`on_labelled` is called with each reported server that is labelled with a match of this fleet."""
+        """Call `on_labelled` with each reported server that has the label of one of our matches."""
         self._options = options
         self._on_labelled = on_labelled
         self._servers: dict[str, AgonesServer] = {}
@@ -59,12 +59,12 @@ class ServerCache:
 
     @property
     def is_listed(self) -> bool:
-        """True once the servers were listed, even if changes do not currently arrive."""
+        """True once the servers have been listed, even if the watch is currently lost."""
         return self._is_listed
 
     @property
     def is_current(self) -> bool:
-        """True while changes arrive, so that the cached servers are reliable."""
+        """True while the watch reports changes, so that the cached servers are up to date."""
         return self._is_listed and self._is_connected
 
     @property
@@ -83,11 +83,11 @@ class ServerCache:
         return Capacity(ready=sum(map(is_ready, usable)), allocated=sum(map(is_allocated, usable)), total=len(usable))
 
     def named(self, name: str) -> AgonesServer | None:
-        """Return the server with this name, if it is cached and the cache is current."""
+        """Return the server with this name, if it is cached and the cache is up to date."""
         return self._servers.get(name) if self.is_current else None
 
     def find(self, server_id: str, ref: ServerRef) -> AgonesServer | None:
-        """Return the server of a match, if it is cached and the cache is current."""
+        """Return the server of a match, if it is cached and the cache is up to date."""
         server = self.named(ref.name)
         is_its = server is not None and ref.is_same(server) and is_of_match(server, self._options, server_id)
         return server if is_its else None
@@ -101,8 +101,8 @@ class ServerCache:
     def waiting_for(self, server_id: str, ref: ServerRef) -> Iterator[asyncio.Future[str | None]]:
         """Provide a future that gets the reason when the server is gone.
 
-        It gets None if the watch no longer shows the server as allocated to the match. The server must be read then,
-        because the watch may be behind.
+        The future gets None if the watch reports that the server is no longer allocated to the match. The caller must
+        then read the server, because the watch may be behind.
         """
         added = _Waiting(server_id, ref)
         waiting = self._waiting.setdefault(ref.name, set())
@@ -115,13 +115,13 @@ class ServerCache:
                 del self._waiting[ref.name]
 
     def set_fleet_fault(self, fault: str | None) -> None:
-        """Record what is wrong with the Fleet object or with our rights, or None."""
+        """Record what is wrong with the Fleet object or with our rights; None if nothing is wrong."""
         if fault != self._fleet_fault:
             self._fleet_fault = fault
             self._note_fault()
 
     def set_secret_fault(self, fault: str | None) -> None:
-        """Record what is wrong with the secret of the fleet, or None."""
+        """Record what is wrong with the fleet's secret; None if nothing is wrong."""
         if fault != self._secret_fault:
             self._secret_fault = fault
             self._note_fault()
@@ -131,19 +131,19 @@ class ServerCache:
         return [server for server in self._servers.values() if is_ready(server)]
 
     def begin(self, on_change: Callable[[], None]) -> None:
-        """Report changes from now on, beginning with a fault that a check has already found."""
+        """Call `on_change` for changes from now on, and at once if a fault was recorded before."""
         self._on_change = on_change
         if self.fault is not None:
             self._note_fault()
 
     def disconnect(self) -> None:
-        """Record that the servers are no longer watched."""
+        """Record that the watch was stopped."""
         self._is_connected = self._is_unreachable = False
 
     # --- reports of the watch -----------------------------------------------------------------------------------------
 
     def replace(self, servers: Sequence[AgonesServer]) -> None:
-        """Replace all servers; missing servers were deleted while no watch was open."""
+        """Replace all servers. Servers missing from the new list were deleted while there was no watch."""
         before = self._servers
         self._servers = {server.metadata.name: server for server in servers}
         self._is_listed, self._is_unreachable = True, False
@@ -160,7 +160,7 @@ class ServerCache:
         name = server.metadata.name
         if is_deleted:
             known = self._servers.get(name)
-            # The event may be late, and a new server with the same name may already be cached.
+            # The deletion may be of an older server, because a new server with the same name may already be cached.
             if known is None or known.metadata.uid == server.metadata.uid:
                 self._servers.pop(name, None)
                 for waiting in self._waiting.get(name, ()):
@@ -181,7 +181,7 @@ class ServerCache:
             self._note_fault()
 
     def failed(self, error: KubernetesError, right: Right = WATCH_SERVERS) -> None:
-        """Record that there is no watch. A lost connection is a fault only if reconnecting fails."""
+        """Record that the watch failed. A lost connection becomes a fault only if reconnecting fails too."""
         was_connected, self._is_connected = self._is_connected, False
         self._is_unreachable = isinstance(error, UnreachableError)
         if was_connected and self._is_unreachable:
@@ -197,7 +197,7 @@ class ServerCache:
             self._on_change()
 
     def _note_fault(self) -> None:
-        if self._on_change is None:  # this is only a check, and its caller reports the faults
+        if self._on_change is None:  # `follow` is not running, and the caller of `check` reports faults
             return
         if self.fault is None:
             _log.info("fleet available", extra={"region": self._options.region})

@@ -1,4 +1,4 @@
-"""Take over the console of a game server that waited for a match: replace its password with that of the match.
+"""Replace the first password of an allocated game server with the password of its match.
 
 A waiting server starts before its match exists. Its first password is derived from its name and the fleet secret, which
 only the service and the servers know. Labels, annotations and arguments contain no secrets. The game prints console
@@ -18,14 +18,14 @@ from cs2_protocol.console_commands import set_command
 from matchpod import ports
 
 PAUSE_S = 0.5
-"""Seconds before a console that does not answer is opened again."""
+"""Delay in seconds before the connection to a console that did not answer is retried."""
 
 MAX_REJECTED = 3
-"""Maximum number of wrong passwords to send. After five within half a minute, the game bans our address."""
+"""Maximum number of rejected passwords per server. After five within half a minute, the game bans our address."""
 
 
 class PasswordMismatchError(ports.FleetError):
-    """A server accepts no password that is derived from a secret of the fleet."""
+    """A server has rejected all passwords that are derived from the secrets of the fleet."""
 
 
 def first_password(secret: bytes, name: str) -> str:
@@ -35,7 +35,7 @@ def first_password(secret: bytes, name: str) -> str:
 
 
 class ConsoleAddress(msgspec.Struct, frozen=True):
-    """The address of a server's console, and its possible passwords: a first password, or that of the match."""
+    """The address of a server's console, and the passwords that it may accept: the first passwords, and the match's."""
 
     host: str
     port: int
@@ -50,10 +50,10 @@ class ConsoleAddress(msgspec.Struct, frozen=True):
 async def take_over(
     consoles: ports.Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float
 ) -> int | None:
-    """Set the password of the match, and verify that it works; FleetError if that fails.
+    """Set the password of the match, and verify that it works; raise FleetError if that fails.
 
-    With `is_found`, an earlier attempt may have set it already. Return the index of the first password that was
-    accepted; None if no first password was needed.
+    If `is_found`, an earlier attempt may have set it already. Return the index of the first password that was accepted;
+    None if none of them was needed.
     """
     if not address.match_password:
         raise ports.FleetError("the match has no RCON password")
@@ -103,7 +103,7 @@ class _TakeOver:
         return str(self.last_error) if self.last_error else "it was not reached"
 
     async def try_once(self) -> bool:
-        """Return True if the password of the match works; False if the console does not answer."""
+        """Return True if the password of the match is set and works; False if the console does not answer."""
         try:
             if self._may_be_set and await self._opens(self._address.match_password):
                 return True
@@ -123,7 +123,7 @@ class _TakeOver:
             try:
                 await console.run(self._command)
             except ports.ConsoleLostError:
-                pass  # a password change closes all connections, perhaps before the answer
+                pass  # the server closes all connections when its password changes, even before answering
             finally:
                 await console.close()
             return
@@ -141,7 +141,7 @@ class _TakeOver:
         return console is not None
 
     async def _open(self, password: str) -> ports.RemoteConsole | None:
-        """Open the console; None if it rejects the password."""
+        """Open the console; return None if it rejects the password."""
         try:
             return await self._consoles.open(self._address.host, self._address.port, password)
         except ports.ConsoleAuthError as exc:

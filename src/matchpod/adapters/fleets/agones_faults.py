@@ -1,4 +1,4 @@
-"""Convert errors of the cluster to sentences for operators."""
+"""Convert errors of Kubernetes calls to sentences for operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Right(msgspec.Struct, frozen=True):
     resource: str
 
     def __str__(self) -> str:
-        """Return the right in the words of a Kubernetes role."""
+        """Return the right as an operator would write it in a Kubernetes role."""
         return f"{self.verb} {self.resource}.{self.group}"
 
 
@@ -28,11 +28,11 @@ DELETE_SERVER = Right("delete", "agones.dev", "gameservers")
 READ_FLEET = Right("get", "agones.dev", "fleets")
 
 RIGHTS = (ALLOCATE, READ_SERVER, LIST_SERVERS, WATCH_SERVERS, DELETE_SERVER, READ_FLEET)
-"""All rights that a fleet needs."""
+"""All rights that the service needs in the namespace of a fleet."""
 
 
 def sentence_of(error: api_errors.KubernetesError, right: Right) -> str:
-    """Return the sentence for an error of a call that requires this right."""
+    """Return the sentence for an error of a call that needed this right."""
     match error:
         case api_errors.ApiForbiddenError():
             return f"The account of the service lacks the right to {right}: {error}."
@@ -49,17 +49,17 @@ def sentence_of(error: api_errors.KubernetesError, right: Right) -> str:
 
 
 def fleet_sentence(error: api_errors.KubernetesError, fleet: str, namespace: str) -> str:
-    """Return the sentence for a Fleet that cannot be read. A missing namespace looks like a missing Fleet."""
+    """Return the sentence for a Fleet that cannot be read. The API answers 404 for a missing namespace too."""
     if is_missing(error):
         return f"There is no Fleet {fleet} in the namespace {namespace}."
     return sentence_of(error, READ_FLEET)
 
 
 def is_missing(error: api_errors.KubernetesError) -> bool:
-    """True if the cluster knows the kind of object, but has no object with this name."""
+    """True if the API answered that it has no object of this name, but knows this kind of object."""
     return isinstance(error, api_errors.ApiNotFoundError) and not error.is_missing_api
 
 
 def unavailable(error: api_errors.KubernetesError, right: Right) -> FleetUnavailableError:
-    """Convert an error of the cluster to a FleetUnavailableError."""
+    """Convert an error of a call that needed this right to a FleetUnavailableError."""
     return FleetUnavailableError(sentence_of(error, right))

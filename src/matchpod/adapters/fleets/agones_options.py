@@ -14,63 +14,66 @@ FLEET_LABEL = "agones.dev/fleet"
 """The label that Agones gives to the game servers of a Fleet."""
 
 ADDRESS_TYPES = ("ExternalIP", "ExternalDNS", "InternalIP")
-"""Types of node addresses, the preferred type first."""
+"""Types of node addresses, in the order of preference."""
 
 MIN_SECRET_BYTES = 16
-"""Minimum size of the fleet secret, from which the passwords of all waiting servers are derived."""
+"""Minimum length in bytes of the fleet secret. The passwords of all waiting servers are derived from it."""
 
 RETRY_S = 10.0
-"""How long an allocation is retried while servers are ready."""
+"""Time limit in seconds for repeated allocation attempts while the Fleet has ready servers."""
 
 SETTLE_S = 2.0
-"""How long to search for the server of an allocation without an answer, which may still take effect."""
+"""Time in seconds in which the server of an unanswered allocation call is searched, because the call may take effect
+late."""
 
 CONSOLE_S = 30.0
-"""How long the console of an allocated server may take to answer."""
+"""Timeout in seconds for setting the password on the console of an allocated server."""
 
 RELEASE_S = 20.0
-"""How long the deletion of a server is retried."""
+"""Time limit in seconds for repeated deletions of a server."""
 
 GONE_POLL_S = 1.5
-"""Seconds between two reads of a server that the watch does not show, while the cluster answers."""
+"""Interval in seconds at which a server that the watch does not report is read from the cluster."""
 
 FRESH_S = 2.0
-"""How long after its allocation a server counts as allocated, even if a read (which may be stale) says otherwise."""
+"""Time in seconds after its allocation in which a server counts as allocated, even if a (perhaps stale) read differs.
+"""
 
 MISSING_FLEET_POLL_S = 5.0
-"""Seconds between two checks of the Fleet while it does not exist, or while a right is missing."""
+"""Interval in seconds at which the Fleet is checked while it does not exist, or while a right is missing."""
 
 CHECK_S = 5.0
-"""How long a cluster may take to answer the check before the service starts without it."""
+"""Timeout in seconds for the check of a cluster at startup. After it, the service starts without the cluster."""
 
 TURN_S = 5.0
-"""How long an allocation waits for trials of the secret on other servers. A wrong password is rejected sooner."""
+"""Maximum time in seconds for which an allocation waits for trials of the secret on other servers. A rejected password
+ends a trial sooner."""
 
 READ_S = 5.0
-"""Seconds between two reads of the secret and, while the fleet is stopped, between two trials on a waiting server."""
+"""Interval in seconds at which the secret is read again and, while the fleet is stopped, tried on a waiting server."""
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The game servers of a fleet, their addresses and ports, and timeouts."""
+    """Which game servers a fleet uses, how they are reached, and the timeouts."""
 
     fleet: str
     """The name of the Fleet."""
     region: str
     read_secret: Callable[[], bytes]
-    """Returns the secret from which the passwords of servers without a match are derived, or raises ValueError."""
+    """Returns the secret that the first passwords of servers are derived from, or raises ValueError."""
     read_previous_secret: Callable[[], bytes | None] = lambda: None
-    """Returns the secret that servers may still have during a rotation, None if there is none, or raises ValueError."""
+    """Returns the secret that servers may still use during a rotation; None if there is none. May raise ValueError."""
     owner: str
-    """Identifies the installation in a shared namespace. It uses no servers with another owner or region."""
+    """The id of the installation. Other installations may use the same namespace; their servers are not used."""
     selector: Mapping[str, str] = {}
-    """Labels of the game servers; the label of the Fleet if empty."""
+    """Labels that select the game servers; if empty, the label of the Fleet selects them."""
     address_types: tuple[str, ...] = ADDRESS_TYPES
-    """Types of addresses for players, the preferred type first."""
+    """Types of the addresses that players connect to, in the order of preference."""
     console_address_types: tuple[str, ...] = ()
-    """Types of addresses for consoles; if empty, the types for players."""
+    """Types of the addresses that consoles are reached at; if empty, the types for players."""
     port_name: str = "game"
     console_port_name: str = ""
     """The name of the port for consoles; if empty, `port_name`."""
@@ -100,14 +103,14 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.selector or {FLEET_LABEL: self.fleet}
 
     def read_secrets(self) -> tuple[bytes, ...]:
-        """Return the secret, and the previous secret if there is one; ValueError if a secret cannot be used."""
-        # In this order, the old secret is read twice, and not missed, if both files are replaced between the reads.
+        """Return the secret and, if there is one, the previous secret; raise ValueError if a secret cannot be used."""
+        # The previous secret is read last: if both files are replaced in between, the old secret is still read.
         current, previous = self.read_secret(), self.read_previous_secret()
         return (current,) if previous is None or previous == current else (current, previous)
 
 
 def is_label_value(text: str) -> bool:
-    """True if a text is a valid label value in Kubernetes, and is not empty."""
+    """True if a text is not empty, and valid as the value of a label in Kubernetes."""
     return _LABEL_VALUE.fullmatch(text) is not None
 
 
@@ -116,12 +119,12 @@ def is_object_name(text: str) -> bool:
 
 
 def read_fleet_secret(file: Path) -> bytes:
-    """Return the secret in a file, stripped of white space; ValueError if it cannot be used."""
+    """Return the secret in a file, without surrounding white space; raise ValueError if it cannot be used."""
     return _checked_secret(file, _read_secret(file))
 
 
 def read_previous_fleet_secret(file: Path | None) -> bytes | None:
-    """Return the previous secret in a file; None if the file is missing or empty because there is no rotation."""
+    """Return the previous secret in a file; None if the file is missing or empty, as without a rotation."""
     if file is None:
         return None
     try:

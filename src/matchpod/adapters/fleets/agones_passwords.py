@@ -1,9 +1,9 @@
 """Set match passwords on servers, and stop the fleet if several servers in a row reject the fleet's secret.
 
 An allocated server that rejects the first passwords (derived from the fleet's secret) is released. If only the service
-or only the servers got a new secret, all servers would be used up in this way. So after a few rejections, counted for
-all processes, the fleet is stopped until the secret changes or a waiting server accepts a password. Waiting servers can
-be tried without allocating them.
+or only the servers got a new secret, all servers would be used up in this way. So after MAX_MISMATCHES rejections,
+counted for all processes, the fleet is stopped until the secret changes or a waiting server accepts a password. Waiting
+servers can be tried without allocating them.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from matchpod.adapters.kubernetes.objects import AgonesServer
 from matchpod.ports import ConsoleError, Consoles, DatabaseError, FleetUnavailableError, SecretTrials
 
 MAX_MISMATCHES = 3
-"""Number of servers in a row that reject the passwords before the fleet is stopped."""
+"""Number of consecutive servers that must reject the passwords for the fleet to be stopped."""
 
 PROVEN_S = 10.0
-"""How long after an accepted password other servers are expected to accept theirs. New servers take longer to start."""
+"""Time in seconds after an accepted password in which trials are not limited. A server with another secret takes longer
+to start."""
 
 LOOK_S = 0.5
-"""Seconds between two checks whether another process has ended a trial."""
+"""Interval in seconds at which a waiting allocation checks whether another process has ended its trial."""
 
 _log = logging.getLogger(__name__)
 
 
 class Fit(StrEnum):
-    """The secret that the first password of a server is derived from."""
+    """Which of the fleet's secrets the first password of a server was derived from."""
 
     CURRENT = "current"
     PREVIOUS = "previous"
@@ -44,14 +45,14 @@ class Fit(StrEnum):
 
 
 class Trial:
-    """A trial of the secret on a server; `id` is None without a reserved place, and after the trial has ended."""
+    """A trial of the secret on a server. `id` is None if no trial was reserved, and after the trial has ended."""
 
     def __init__(self, trial_id: str | None) -> None:
         self.id = trial_id
 
 
 class Passwords:
-    """Manages the first passwords of a fleet's servers."""
+    """Manages the first passwords of a fleet's servers, and stops the fleet if they are rejected."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Passwords:
         *,
         trials: SecretTrials | None = None,
     ) -> None:
-        """`on_password` is called for each allocated server, with the secret that its password is derived from."""
+        """Call `on_password` for each allocated server, with the secret that its first password was derived from."""
         self._options = options
         self._consoles = consoles
         self._cache = cache
@@ -73,11 +74,11 @@ class Passwords:
         """Number of servers that have rejected the secrets since a server last accepted them, when last read."""
         self._proven_until_s = float("-inf")
         self._changed = asyncio.Event()
-        # The UIDs of waiting servers that rejected the passwords of all secrets. They need not be tried again.
+        # UIDs of the waiting servers that rejected the passwords of all secrets. They are not tried again.
         self._rejected_by: set[str] = set()
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the secrets of the fleet. If they cannot be read, set the fault and raise FleetUnavailableError."""
+        """Return the secrets of the fleet. If they cannot be read, record the fault and raise FleetUnavailableError."""
         try:
             secrets = self._options.read_secrets()
         except ValueError as exc:
@@ -95,9 +96,9 @@ class Passwords:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Trial]:
-        """Wait until a server may be tried. FleetUnavailableError if the fleet is stopped.
+        """Wait until a server may be tried; raise FleetUnavailableError if the fleet is stopped.
 
-        While no server has recently accepted the secrets, at most MAX_MISMATCHES servers are tried at a time.
+        Unless a server has accepted a secret recently, at most MAX_MISMATCHES servers are tried concurrently.
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._options.turn_s
@@ -108,7 +109,7 @@ class Passwords:
             if trial.id is not None or loop.time() >= until_s:
                 break
             await self._look()
-            if not self._is_stopped:  # wait, because another process may end its trial
+            if not self._is_stopped:  # wait until a trial ends, here or in another process
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(min(until_s, loop.time() + LOOK_S)):
                         await changed.wait()
@@ -122,9 +123,9 @@ class Passwords:
             self._wake()
 
     async def replace(self, name: str, address: agones_console.ConsoleAddress, trial: Trial, *, is_found: bool) -> None:
-        """Replace the password of an allocated server with that of its match; FleetError if that fails.
+        """Replace the first password of an allocated server with the match's password; raise FleetError if that fails.
 
-        A server that accepts no password of the fleet is a fault of the fleet, not of the match.
+        If the server accepts no password of the fleet, that is a fault of the fleet, not of the match.
         """
         try:
             accepted = await agones_console.take_over(
@@ -146,16 +147,16 @@ class Passwords:
                 if self._is_stopped and await self.probe(self._cache.ready(), secrets) is True:
                     await self._accepted(None)
             except FleetUnavailableError:
-                pass  # already recorded by `set_secret_fault`
+                pass  # `read` has already recorded the fault
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
-                _log.debug("trials of the fleet secret not read", extra=about)
+                _log.debug("number of servers that rejected the fleet secret not read", extra=about)
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
             await asyncio.sleep(self._options.read_s)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
-        """Try the secrets on the newest untried waiting server; None if there is none, or no valid answer."""
+        """Try the secrets on the newest untried waiting server. Return whether it accepts any; None if unknown."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
         server = max(untried, key=lambda candidate: candidate.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None
@@ -192,7 +193,7 @@ class Passwords:
         self._set_rejections(0)
 
     async def _look(self) -> None:
-        """Read how many servers have rejected the secrets, counted for all processes."""
+        """Read from `trials` how many servers have rejected the secrets, in all processes."""
         self._set_rejections(await self._trials.rejected(self._fingerprint()))
 
     def _set_rejections(self, count: int) -> None:
@@ -206,7 +207,7 @@ class Passwords:
         return self._rejections >= MAX_MISMATCHES
 
     def _fingerprint(self) -> str:
-        """Return a fingerprint of the secrets, which does not reveal them, because they are long and random."""
+        """Return a fingerprint of the secrets. It does not reveal them, because they are long and random."""
         digest = hashlib.sha256(b"trials of a fleet secret")
         for secret in self._secrets or ():
             digest.update(hashlib.sha256(secret).digest())

@@ -1,4 +1,4 @@
-"""Interpret the GameServer objects of Agones: their owner, match, state and addresses. Pure functions."""
+"""Read the owner, match, state and addresses of GameServer objects of Agones. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ REGION_LABEL = "matchpod.dev/region"
 OWNER_LABEL = "matchpod.dev/owner"
 
 EARLY_OWNER = "matchpod"
-"""The owner label in early versions, which is the same for all installations. Such servers may still be in use."""
+"""The value of the owner label in early versions. It is the same for all installations. Such servers may still be in
+use."""
 
 LAST_ALLOCATED = "agones.dev/last-allocated"
-"""The annotation with the time of the last allocation."""
+"""The annotation with the time when a server was last allocated."""
 
 _END_STATES = frozenset({objects.ServerState.SHUTDOWN, objects.ServerState.ERROR, objects.ServerState.UNHEALTHY})
 
 
 class ServerRef(msgspec.Struct, frozen=True):
-    """The name and UID of a match's game server, which its row stores in `slot`.
+    """Name and UID of the game server of a match, as stored in the `slot` column of the match.
 
-    Labels alone do not identify the server, because they are lost if etcd is restored from before the allocation. The
-    UID is empty if it is unknown, as in rows of early versions.
+    Labels alone do not identify the server: they are lost if etcd is restored from a backup made before the allocation.
+    The UID is empty if it is unknown, as in rows of early versions.
     """
 
     name: str
@@ -44,7 +45,7 @@ class ServerRef(msgspec.Struct, frozen=True):
         return f"{self.name}/{self.uid}" if self.uid else self.name
 
     def is_same(self, server: objects.AgonesServer) -> bool:
-        """True if it is this server; without a known UID, only the name is compared."""
+        """True if this is the referenced server. If the UID is unknown, only the name is compared."""
         return self.name == server.metadata.name and self.uid in ("", server.metadata.uid)
 
 
@@ -63,12 +64,12 @@ def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
-    """Return the labels that select the servers of a match; use only those for which `may_be_ours` is true."""
+    """Return the labels that select the servers of a match. The caller must drop servers that are not `may_be_ours`."""
     return {REGION_LABEL: options.region, SERVER_LABEL: server_id}
 
 
 def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True for a server of this region and owner, and for a server of an early version, whose owner is unknown."""
+    """True for a server of this region and owner, or of an early version, whose label does not name the owner."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 
@@ -78,7 +79,7 @@ def owner_of(server: objects.AgonesServer) -> str:
 
 
 def listed_server(server: objects.AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
-    """Return a server for a sweep; None if it has no match, is being deleted, or is of another region of ours."""
+    """Return a server for a sweep; None if it has no match, is being deleted, or is in another of our regions."""
     server_id, owner = server_id_of(server), owner_of(server)
     is_elsewhere = owner in (options.owner, EARLY_OWNER) and not may_be_ours(server, options)
     if not server_id or server.metadata.deletion_timestamp is not None or is_elsewhere:
@@ -93,7 +94,7 @@ def has_labels(server: objects.AgonesServer, labels: Mapping[str, str]) -> bool:
 
 
 def server_id_of(server: objects.AgonesServer) -> str | None:
-    """Return the id of the match that a server was allocated for; None if there is none."""
+    """Return the id of the match that a server was allocated for; None if it was not allocated for a match."""
     return (server.metadata.labels or {}).get(SERVER_LABEL)
 
 
@@ -102,15 +103,15 @@ def is_of_match(server: objects.AgonesServer, options: AgonesOptions, server_id:
 
 
 def is_left_over(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True if a match's former server is in our fleet and not allocated, whatever match its label names.
+    """True if the former server of a match is in our fleet and not allocated. The label of the match is not compared.
 
-    If etcd was restored, it has no such label. If it is allocated, another match or program is using it.
+    After a restore of etcd, the server has lost that label. If it is allocated, another match or program uses it.
     """
     return not is_allocated(server) and has_labels(server, options.server_labels)
 
 
 def gone_reason(server: objects.AgonesServer) -> str | None:
-    """Return why a server can no longer be used, or None."""
+    """Return why a server can no longer be used; None if it can be used."""
     if server.metadata.deletion_timestamp is not None:
         return "the GameServer is being deleted"
     if server.status.state in _END_STATES:
@@ -119,7 +120,7 @@ def gone_reason(server: objects.AgonesServer) -> str | None:
 
 
 def is_ready(server: objects.AgonesServer) -> bool:
-    """True if a server can be allocated. A server that has had a match can not."""
+    """True if a server can be allocated. A server that has already had a match cannot."""
     is_waiting = server.status.state == objects.ServerState.READY and server_id_of(server) is None
     return is_waiting and server.metadata.deletion_timestamp is None
 
@@ -130,9 +131,9 @@ def is_allocated(server: objects.AgonesServer) -> bool:
 
 
 def kept_server(servers: Sequence[objects.AgonesServer], preferred: str) -> objects.AgonesServer:
-    """Return the server that a match with several servers keeps: the preferred, or the first that was allocated.
+    """Return the server that a match with several servers keeps: the preferred server, or else the first allocated.
 
-    Every process chooses the same server.
+    Every process makes the same choice.
     """
     return min(
         servers, key=lambda server: (server.metadata.name != preferred, _allocated_at(server), server.metadata.name)
@@ -152,7 +153,7 @@ def place_of_allocation(status: objects.AllocationStatus, uid: str) -> Place:
 
 
 def choose_address(place: Place, types: Sequence[str]) -> str | None:
-    """Return the server's address of the first type that it has, or else the address that Agones chose, if any."""
+    """Return the server's address of the most preferred type, or else the address that Agones chose, or None."""
     for wanted in types:
         for address in place.addresses:
             if address.type == wanted and address.address:
@@ -183,7 +184,7 @@ def console_of(place: Place, options: AgonesOptions) -> tuple[str, int] | None:
 
 
 def _age_s(server: objects.AgonesServer, now_s: float) -> float:
-    """Return the seconds since a server was allocated, or else since it was created; 0 if neither is known."""
+    """Return the age of a server in seconds since its allocation, or else since its creation; 0 if both are unknown."""
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED) or server.metadata.creation_timestamp
     try:
         return now_s - datetime.fromisoformat(text or "").timestamp()
@@ -192,7 +193,7 @@ def _age_s(server: objects.AgonesServer, now_s: float) -> float:
 
 
 def _allocated_at(server: objects.AgonesServer) -> tuple[str, str]:
-    # The time has up to nine decimals without trailing zeros. They are padded so that texts can be compared.
+    # The fraction of a second has up to nine digits, without trailing zeros. Padding makes the texts comparable.
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED, "").removesuffix("Z")
     seconds, _, fraction = text.partition(".")
     return seconds, fraction.ljust(9, "0")

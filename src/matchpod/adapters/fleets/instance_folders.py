@@ -1,7 +1,8 @@
-"""Run each server in a folder of its own, which `matchpod-gameserver` creates from a shared installation and removes.
+"""Run each server in its own folder, which `matchpod-gameserver` creates from a shared installation and removes again.
 
-`matchpod-gameserver` runs as the user of the servers, to whom the folders belong (like the shell in `secret_cfg`). The
-program replaces itself with the server (exec), which keeps the lock of its folder. So a folder in use is never removed.
+`matchpod-gameserver` runs as the user of the servers, who owns the folders (like the shell in `secret_cfg`). It locks
+the folder and then executes the server in its own process. The server keeps the lock, so a folder in use is never
+removed.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import msgspec
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 
 MAKE_S: Final = 120.0
-"""Timeout for creating a folder, for which programs and plugins of the game are copied."""
+"""Timeout in seconds for creating a folder. Programs and plugins of the game are copied to it."""
 
 REMOVE_S: Final = 60.0
-"""Timeout for removing folders."""
+"""Timeout in seconds for removing folders."""
 
 GAME_FOLDER: Final = "{game}"
 """The placeholder for the server's own folder; `matchpod-gameserver` replaces it."""
@@ -34,18 +35,18 @@ _log = logging.getLogger(__name__)
 
 
 class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The installation that the folders link to, and the folder in which they are created."""
+    """The shared installation that the folders link to, and the parent folder in which they are created."""
 
     install_dir: Path
     instances_dir: Path
     addons: tuple[str, ...] = ()
-    """Addons that must be installed; otherwise a server is not started."""
+    """Addons that must be installed. If an addon is missing, the server is not started."""
     steamclient: Path | None = None
-    """The path of SteamCMD's steamclient library; None to search the usual places."""
+    """The path of SteamCMD's steamclient library; if None, the usual places are searched."""
 
 
 class InstanceFolders:
-    """The folders of a fleet's servers. Their names begin with the owner."""
+    """Creates and removes the folders of a fleet's servers. The folder names begin with the owner."""
 
     def __init__(self, options: InstanceOptions, *, owner: str, user: str | None) -> None:
         self._options, self._owner, self._user = options, owner, user
@@ -57,7 +58,7 @@ class InstanceFolders:
         command: Sequence[str],
         cfg: tuple[str, str],
     ) -> subprocess.Popen[bytes]:
-        """Create the folder of a server and start the server there; OSError if that fails.
+        """Create the folder of a server and start the server there; raise OSError if that fails.
 
         `cfg` is the name and text of a file with console commands. `spawn` starts a process, as `Popen` does.
         """
@@ -74,8 +75,8 @@ class InstanceFolders:
             assert child.stdin is not None
             with suppress(BrokenPipeError), child.stdin:
                 child.stdin.write(cfg[1].encode())
-            # The server does not inherit the other end of the pipe, so it closes when the program executes the server.
-            waiting = select.poll()  # select() does not support descriptors above 1,023, which a busy service has
+            # The pipe closes when the program executes the server, because the server does not inherit the writing end.
+            waiting = select.poll()  # unlike select(), it supports descriptors above 1,023
             waiting.register(report, select.POLLIN)
             if not waiting.poll(MAKE_S * 1000):
                 child.kill()
@@ -88,14 +89,14 @@ class InstanceFolders:
         return child
 
     def remove(self, server_id: str) -> None:
-        """Remove the folder of a server that has ended; a failure is logged."""
-        with suppress(PermissionError):  # only the servers' user may have access to the folder
+        """Remove the folder of a server that has ended. A failure is logged, not raised."""
+        with suppress(PermissionError):  # perhaps only the servers' user may read the folder
             if not (self._options.instances_dir / f"{self._owner}.{server_id}").exists():
                 return
         self._remove("--name", server_id)
 
     def remove_unused(self) -> None:
-        """Remove the folders that no server uses, left by a crash of the machine or of a server."""
+        """Remove all folders that no server uses. A crash of the machine or of a server leaves such folders."""
         self._remove()
 
     def _run(self, server_id: str, cfg_name: str, report: int) -> Iterator[str]:
@@ -108,7 +109,7 @@ class InstanceFolders:
             yield from ("--steamclient", str(options.steamclient))
 
     def _program(self, command: str) -> tuple[str, ...]:
-        # Isolated mode (-I), so that the server's environment variables do not affect Python.
+        # Isolated mode (-I) keeps the server's environment variables from changing how Python runs.
         program = (sys.executable, "-I", "-m", "matchpod_gameserver", command, "--owner", self._owner)
         return (*program, "--instances-dir", str(self._options.instances_dir))
 

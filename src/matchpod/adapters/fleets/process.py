@@ -1,7 +1,8 @@
 """Run game servers as local processes, one per match, which outlive the service.
 
-The files of `process_record` identify the processes, so a restarted service adopts running servers. Each server has a
-session of its own, so signals to the service do not reach it. Linux only, because it reads /proc.
+The files of `process_record` identify the processes, so a restarted service finds the servers that are still running.
+Each server has its own session, so signals to the service do not reach it. This works on Linux only, because it reads
+/proc.
 """
 
 from __future__ import annotations
@@ -43,37 +44,40 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import FleetError, GameServer, ListedServer, ServerLease, ServerOrder
 
 START_S = 60.0
-"""Timeout from the start of a process until its port accepts connections. A real server on a cold disk takes 30 s."""
+"""Timeout in seconds from the start of a process until its port accepts connections. A real server on a cold disk takes
+30 s."""
 
 TERM_S = 5.0
-"""How long to wait after SIGTERM before SIGKILL."""
+"""Time in seconds for a server to exit after SIGTERM, before SIGKILL is sent."""
 
 KILL_S = 5.0
-"""How long to wait after SIGKILL until the process is gone."""
+"""Timeout in seconds for a server to exit after SIGKILL."""
 
 POLL_S = 0.05
-"""Seconds between two checks of a starting or stopping process."""
+"""Interval in seconds at which a starting or stopping process is checked."""
 
 UNRECORDED_S = 1.0
-"""Seconds between two attempts to read a record that is missing or unreadable."""
+"""Interval in seconds at which a missing or unreadable record is read again."""
 
 CONNECT_S = 1.0
-"""Timeout for a connection attempt to a starting server."""
+"""Timeout in seconds for a connection attempt to a server that is starting."""
 
 STARTING_THREADS = 4
-"""Maximum number of servers of a fleet that are started or removed at once, because all of them use the same disk."""
+"""Maximum number of servers of a fleet that are started or removed concurrently, because all of them use the same disk.
+"""
 
 SHOWN_LINES = 10
-"""Number of lines of output in the error message for a server that did not start."""
+"""Number of output lines to quote in the error message for a server that did not start."""
 
 SHOWN_BYTES = 2000
-"""Maximum number of output bytes that are read for SHOWN_LINES."""
+"""Maximum number of output bytes from which SHOWN_LINES are taken."""
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
-"""Environment variables that servers inherit. Other variables may contain secrets of the service."""
+"""Names of the environment variables that servers inherit. Other variables may contain secrets of the service."""
 
 PASSWORD_PLACEHOLDER = "{rcon_password}"
-"""The placeholder for the password. All users of the machine can read the command line that contains it."""
+"""The placeholder for the RCON password. All users of the machine can read a command line, and so the password in it.
+"""
 
 _PLACEHOLDERS = frozenset(
     {
@@ -107,21 +111,21 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     """The address that servers, and their consoles, listen on."""
     public_ip: str | None = None
-    """The address that players connect to, if it differs from `host`."""
+    """The address that players connect to, if it is not `host`."""
     speed: float = 1.0
     environment: Mapping[str, str] = {}
     working_directory: Path | None = None
     memory_bytes: int | None = None
     user: str | None = None
-    """The name or uid of the user that servers run as; None for the user of the service."""
+    """The name or uid of the user that servers run as; None if they run as the user of the service."""
     cfg_folder: Path | None = None
-    """The game's folder for `.cfg` files, where each server gets a file with its secrets."""
+    """The folder from which the game reads `.cfg` files. Each server gets a file with its secrets there."""
     instances: InstanceOptions | None = None
-    """How to create a separate folder for each server; None if all servers run in the same folder."""
+    """How to create a folder for each server; None if all servers run in the same folder."""
     tv_ports: tuple[int, ...] = ()
-    """The GOTV ports, in the order of `ports`."""
+    """The GOTV ports: the port at an index belongs to the same server as the port at this index of `ports`."""
     steam_tokens: tuple[str, ...] = ()
-    """The Steam login tokens, in the order of `ports`."""
+    """The Steam login tokens: the token at an index belongs to the port at this index of `ports`."""
     start_s: float = START_S
     term_s: float = TERM_S
     owner: str = ""
@@ -129,7 +133,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessFleet(FixedSlots):
-    """Runs servers on this machine, one per port. Their records are stored in `folder`."""
+    """Runs servers on this machine, one per port. `folder` is where their records are stored."""
 
     def __init__(self, folder: Path, options: ProcessOptions) -> None:
         unknown = {name for argument in options.command for name in _PLACEHOLDER.findall(argument)} - _PLACEHOLDERS
@@ -146,17 +150,17 @@ class ProcessFleet(FixedSlots):
         )
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._new_lock = threading.Lock()
-        # A thread pool of its own, because with a slow disk, these calls would block all threads of the default pool.
+        # A separate thread pool: with a slow disk, these calls would occupy all threads of the default pool.
         self._threads = ThreadPoolExecutor(STARTING_THREADS, thread_name_prefix="game-servers")
         self._children: set[int] = set()
 
     @property
     def slots(self) -> Sequence[str]:
-        """The ports, as text."""
+        """The ports as strings."""
         return self._slots
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Remove folders left by a crash, and then wait until cancelled: only a release frees a slot."""
+        """Remove folders that a crash has left, then wait until cancelled: no event from outside frees a slot."""
         if self._instances is not None:
             await self._in_thread(self._instances.remove_unused)
         await super().follow(on_change)
@@ -164,8 +168,8 @@ class ProcessFleet(FixedSlots):
     async def allocate(self, order: ServerOrder) -> GameServer:
         """Start (or find) the server of this match, and wait until its port accepts connections.
 
-        A server whose port does not accept connections is stopped. If the call is cancelled, a repeated call finds the
-        server.
+        If the port does not accept connections in time, the server is stopped. If the call is cancelled, the server may
+        keep running, and the next call finds it.
         """
         if order.slot not in self._slots:
             raise FleetError(f"this fleet has no port {order.slot}")
@@ -200,7 +204,7 @@ class ProcessFleet(FixedSlots):
         )
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report whether the process of this server is running; UNKNOWN if this folder has no record of it."""
+        """Report whether the process of this server is running; UNKNOWN if the folder has no record of the server."""
         return await asyncio.to_thread(self._check, server_id)
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
@@ -210,11 +214,11 @@ class ProcessFleet(FixedSlots):
         return "its process has ended"
 
     async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        """Stop the server and its child processes, and wait for their end. Releasing an unknown server succeeds."""
+        """Stop the server and its child processes, and wait until they have exited. The server may be unknown."""
         await self._stop(server_id, lease)
 
     async def servers(self) -> Sequence[ListedServer]:
-        """Return all running servers with a record; FleetError if they cannot be listed."""
+        """Return all running servers that have a record; raise FleetError if they cannot be listed."""
         try:
             return await asyncio.to_thread(self._running_servers)
         except OSError as exc:
@@ -229,14 +233,14 @@ class ProcessFleet(FixedSlots):
     def _changing(self, server_id: str) -> threading.Lock:
         """Return the lock for changes of a server's record and process.
 
-        Cancelling a call does not stop its thread, so the next call waits for the lock, and then finds the server that
-        the cancelled call has started.
+        A cancelled call does not stop its thread. The next call waits for the lock, and then finds the server that this
+        thread has started.
         """
         with self._new_lock:
             return self._locks.setdefault(server_id, threading.Lock())
 
     def _find(self, order: ServerOrder) -> ProcessId | None:
-        """Return the running server of this match, if it has the ordered slot."""
+        """Return the process of this match's running server, if the server has the ordered slot."""
         with self._changing(order.server_id):
             return self._recorded(order)
 
@@ -256,13 +260,13 @@ class ProcessFleet(FixedSlots):
     def _start(self, order: ServerOrder) -> ProcessId:
         record = ProcessRecord(server_id=order.server_id, slot=order.slot, owner=self._options.owner)
         try:
-            # The record is written before the start: without a process, it means that a process may be running.
+            # Written before the process is started: a record without a process means that the process may be running.
             self._records.write(record)
             process = self._spawn(order)
             self._records.write(msgspec.structs.replace(record, process=process))
-        # An OverflowError means that the memory limit is too large.
+        # OverflowError is raised if the memory limit is too large.
         except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
-            # The message may quote the program name, which contains the password if it has its placeholder.
+            # The message may quote the program name, which contains the password if the placeholder is in it.
             reason = _without_secret(str(exc), order.rcon_password)
             whose = f" as user {self._options.user}" if self._options.user else ""
             raise FleetError(f"the server cannot be started{whose}: {reason}") from exc
@@ -298,18 +302,19 @@ class ProcessFleet(FixedSlots):
                 child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
-        # Servers are tracked and reaped by process id. A return code suppresses Popen's warning about a running child.
+        # The fleet itself reaps its servers, by process id. A return code prevents Popen's warning about a running
+        # child.
         child.returncode = 0
         self._limit_memory(child.pid)
         process = identify(child.pid)
-        if process is None:  # only if the system reaps children by itself
-            raise OSError("it exited immediately")
+        if process is None:  # possible only if the system reaps children by itself
+            raise OSError("the process exited immediately")
         self._children.add(child.pid)
         return process
 
     def _limit_memory(self, pid: int) -> None:
         if self._options.memory_bytes is not None:
-            # A preexec_fn is no alternative: Python code between fork and exec may deadlock in a process with threads.
+            # A preexec_fn would be unsafe: in a process with threads, Python code between fork and exec may deadlock.
             with suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_AS, (self._options.memory_bytes, self._options.memory_bytes))
 
@@ -351,7 +356,7 @@ class ProcessFleet(FixedSlots):
         try:
             async with asyncio.timeout(self._options.start_s):
                 while may_run(process):
-                    # The process is checked again, because another program may have answered on the port.
+                    # Another program may have answered on the port, so check that the server itself is still running.
                     if await probe_port(self._options.host, port, timeout_s=CONNECT_S) and may_run(process):
                         return None
                     await asyncio.sleep(POLL_S)
@@ -369,7 +374,7 @@ class ProcessFleet(FixedSlots):
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)
             if record is None or record.process is None:
-                return FleetReport.UNKNOWN  # another machine may have started it, or the folder was lost
+                return FleetReport.UNKNOWN  # the server may be on another machine, or the folder was lost
             return FleetReport.ALIVE if is_running(record.process) else FleetReport.GONE
         except ValueError:
             return FleetReport.GONE
@@ -384,7 +389,7 @@ class ProcessFleet(FixedSlots):
         return record.process if record else None
 
     def _reap(self) -> None:
-        """Reap exited servers that this process has started; a process that only released them cannot reap them."""
+        """Reap exited servers that this process has started. Servers of an earlier process are not its children."""
         for pid in tuple(self._children):
             try:
                 is_reaped = os.waitpid(pid, os.WNOHANG)[0] == pid
@@ -410,7 +415,7 @@ class ProcessFleet(FixedSlots):
     def _running(self, record: ProcessRecord) -> list[ProcessId]:
         if record.process is not None:
             return [record.process] if is_running(record.process) else []
-        # Without a recorded process, the server may still be running: search all processes for its mark.
+        # Without a recorded process, the server may still be running: search all processes for the server's mark.
         return self._records.processes(record.server_id)
 
     def _is_own(self, record: ProcessRecord) -> bool | None:
@@ -427,13 +432,13 @@ class ProcessFleet(FixedSlots):
                 if await self._in_thread(self._remove_record, server_id):
                     return
         except ValueError:
-            return  # an invalid id: there is no such server
+            return  # the id is invalid, so there is no such server
         except OSError as exc:
             raise FleetError(f"the server cannot be stopped: {exc}") from exc
         raise FleetError("the server is still running after SIGKILL")
 
     async def _signal_and_wait(self, number: signal.Signals, server_id: str, timeout_s: float) -> None:
-        """Send a signal to all processes of a server, and wait until they have ended or the timeout expires."""
+        """Send a signal to all processes of a server. Wait until they have exited, or until the timeout expires."""
         left = await asyncio.to_thread(self._signal, number, server_id)
         deadline_s = asyncio.get_running_loop().time() + timeout_s
         while left and asyncio.get_running_loop().time() < deadline_s:
@@ -444,7 +449,7 @@ class ProcessFleet(FixedSlots):
         with self._changing(server_id):
             processes = self._records.processes(server_id)
             for process in processes:
-                # A server leads a process group. A marked process that leads no group is signalled alone.
+                # A server leads a process group. A marked process that does not lead a group gets the signal alone.
                 with suppress(ProcessLookupError):
                     if os.getpgid(process.pid) == process.pid:
                         os.killpg(process.pid, number)
@@ -453,7 +458,7 @@ class ProcessFleet(FixedSlots):
             return processes
 
     def _remove_record(self, server_id: str) -> bool:
-        """Remove the record of a server; False if a process of it is still running, or was started meanwhile."""
+        """Remove the record and files of a server; False if a process of it is running, perhaps just started."""
         with self._changing(server_id):
             if self._records.processes(server_id):
                 return False

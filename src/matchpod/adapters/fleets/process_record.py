@@ -1,8 +1,8 @@
 """Record which process is the server of a match, in a small file per server that is checked against /proc.
 
-The system reuses process ids, so a process is identified by process id, start time and boot id. A server whose process
-id was not recorded is found by a mark in its environment, which its child processes inherit. The files contain no
-secrets.
+The system reuses process ids, so a process is identified by process id, start time and boot id. If a crash kept the
+process id from being recorded, the process is found by a mark in its environment, which its child processes inherit.
+The files contain no secrets.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ MARK_NAME = "MATCHPOD_FLEET_SERVER"
 """The environment variable that marks the processes of a server."""
 
 MAX_LOG_BYTES = 1_000_000
-"""Size at which the output of a server is truncated. The output is only needed if a server fails to start."""
+"""Size in bytes at which the output of a server is truncated. The output is only needed if a server fails to start."""
 
 KEPT_LOG_BYTES = 100_000
 """Number of bytes at the end of the output that are kept when it is truncated."""
 
 CHECK_S = 1.0
-"""Seconds between two checks of a process whose end the system does not report."""
+"""Interval in seconds at which a process is checked if the system cannot report its end."""
 
 GONE = (FileNotFoundError, ProcessLookupError)
-"""Errors that mean that a process is gone; after any other error, its state is unknown."""
+"""Errors that mean that a process is gone. After any other error, the state of the process is unknown."""
 
 _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _ENDED = ("Z", "X")
 _START_TIME_FIELD = 19
-"""Index of the start time in the fields after the program name: field 22 of proc(5), where field 3 has index 0."""
+"""Index of the start time in the fields after the program name: field 22 of proc(5), where index 0 is field 3."""
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """Identifies a process, even if its process id is reused later."""
+    """Identifies a process, even if another process gets its process id later."""
 
     pid: int
     start_ticks: int
@@ -50,32 +50,34 @@ class ProcessId(msgspec.Struct, frozen=True):
 
 
 class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of a server; `process` is None until the process is started."""
+    """The record of a server; `process` is None until the process has been started."""
 
     server_id: str
     slot: str
     process: ProcessId | None = None
     owner: str = ""
-    """The id of the installation that started the server; empty in records of early versions."""
+    """The id of the installation that started the server; empty in records of early versions, which did not store it.
+    """
     folder: str = ""
-    """The folder in which the record was written, to recognize copies; empty in records of early versions."""
+    """The folder in which the record was written. A record in another folder is a copy. Empty in records of early
+    versions."""
 
 
-# Created at import, because fleets read records in threads, and msgspec crashes if two threads prepare a type at once.
+# Created at import: fleets read records in threads, and msgspec crashes if two threads prepare the same type at once.
 _RECORD: Final = msgspec.json.Decoder(ProcessRecord)
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Return the process that has this id now, even if it is a zombie; None if there is no such process.
+    """Return the identity of the process that now has this id, even if it is a zombie; None if there is none.
 
-    Raise OSError if its state cannot be read.
+    Raise OSError if the state of the process cannot be read.
     """
     found = _state_of(pid)
     return found[1] if found else None
 
 
 def is_running(process: ProcessId) -> bool:
-    """True while this process is running. A zombie that is our child is reaped. OSError if its state is unreadable."""
+    """True while this process is running; OSError if that is unknown. If it is a zombie and our child, reap it."""
     found = _state_of(process.pid)
     if found is None or found[1] != process:
         return False
@@ -87,7 +89,7 @@ def is_running(process: ProcessId) -> bool:
 
 
 def age_s(process: ProcessId) -> float:
-    """Return how long ago a process started, in seconds; raise OSError if the time cannot be read."""
+    """Return the seconds since a process was started; raise OSError if they cannot be read."""
     uptime_s = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
     return uptime_s - process.start_ticks / os.sysconf("SC_CLK_TCK")
 
@@ -95,17 +97,17 @@ def age_s(process: ProcessId) -> float:
 async def wait_for_end(process: ProcessId) -> None:
     """Wait until a process has ended, even if it is not our child.
 
-    The system reports its end (pidfd). If that fails, the process is checked every CHECK_S.
+    The system reports its end (pidfd). If the system does not support that, the process is checked every CHECK_S.
     """
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     try:
         watched = os.pidfd_open(process.pid)
-    except OSError:  # the process has ended, too many files are open, or the system lacks the call
+    except OSError:  # process ended, too many open files, or no such system call
         watched = -1
     try:
         if watched >= 0:
             loop.add_reader(watched, ended.set)
-        # The check comes after opening, because before that, another process might have got the id.
+        # Check the process after opening the pidfd: before that, another process might have got the same id.
         while not ended.is_set() and may_run(process):
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if watched >= 0 else CHECK_S):
@@ -117,7 +119,7 @@ async def wait_for_end(process: ProcessId) -> None:
 
 
 def may_run(process: ProcessId) -> bool:
-    """False if the process is known to have ended."""
+    """True unless the process is known to have ended."""
     try:
         return is_running(process)
     except OSError:  # for example, too many open files
@@ -130,13 +132,13 @@ def _state_of(pid: int) -> tuple[str, ProcessId] | None:
     except GONE:
         return None
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
-    # A program name may contain spaces and parentheses.
+    # The program name in parentheses may itself contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
     return fields[0], ProcessId(pid, int(fields[_START_TIME_FIELD]), boot_id)
 
 
 class RecordFolder:
-    """The files of a fleet: `<server id>.json` and `<server id>.log`."""
+    """The files of a fleet's servers: `<server id>.json` (record) and `<server id>.log` (output)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
@@ -147,7 +149,7 @@ class RecordFolder:
 
     def open_log(self, server_id: str) -> int:
         """Open the file for a server's output, and return its descriptor."""
-        # O_APPEND, so that the file can be truncated while the server writes to it.
+        # O_APPEND keeps the server's next writes at the end of the file after the file was truncated.
         return open_private(self._file(server_id, "log"), os.O_WRONLY | os.O_APPEND)
 
     def read(self, server_id: str) -> ProcessRecord | None:
@@ -156,9 +158,9 @@ class RecordFolder:
         return None if record is None or self.is_copy(record) else record
 
     def is_copy(self, record: ProcessRecord) -> bool:
-        """True if a record was copied together with its folder, and the original still exists: its server is not ours.
+        """True if the record was copied with its folder, and the original still exists. The server is then not ours.
 
-        If the folder was moved, there is no original, and its servers remain ours.
+        If the folder was moved, there is no original, and the servers remain ours.
         """
         if record.folder in ("", str(self._path)):
             return False
@@ -191,7 +193,7 @@ class RecordFolder:
         return [record for server_id in ids if (record := self._decode(server_id)) is not None]
 
     def processes(self, server_id: str) -> list[ProcessId]:
-        """Return all running processes of a server: the recorded process first, then others with its mark."""
+        """Return all running processes of a server: the recorded process first, then other processes with its mark."""
         record = self.read(server_id)
         found: list[ProcessId] = []
         if record is not None and record.process is not None and is_running(record.process):
@@ -200,7 +202,7 @@ class RecordFolder:
         return found
 
     def shorten_log(self, server_id: str) -> None:
-        """Remove the beginning of output that is too long. The server keeps appending to the file."""
+        """Keep only the end of an output file that is too long. The server keeps appending to the file."""
         path = self._file(server_id, "log")
         with suppress(FileNotFoundError):
             if path.stat().st_size > MAX_LOG_BYTES:
@@ -210,7 +212,7 @@ class RecordFolder:
                     file.write(kept)
 
     def log_tail(self, server_id: str, max_bytes: int) -> bytes:
-        """Return the last `max_bytes` of a server's output, or all of it if it is shorter."""
+        """Return at most the last `max_bytes` of a server's output."""
         try:
             with self._file(server_id, "log").open("rb") as file:
                 size = file.seek(0, os.SEEK_END)

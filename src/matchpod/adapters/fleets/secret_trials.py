@@ -1,4 +1,4 @@
-"""Limit trials of a fleet's secret in the memory of one process, for use without a database."""
+"""Count and limit trials of a fleet's secret in the memory of one process, for use without a database."""
 
 from __future__ import annotations
 

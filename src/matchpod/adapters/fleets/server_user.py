@@ -1,4 +1,4 @@
-"""Look up the user that game servers run as, if it differs from the user of the service."""
+"""Look up the user that game servers run as, if this is not the user of the service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class ServerUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of this machine; `name` and `home` are None if its uid has no entry in the user database."""
+    """A user of this machine. `name` and `home` are None if the uid has no entry in the user database."""
 
     uid: int
     gid: int
@@ -24,9 +24,9 @@ class ServerUser(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_user(name_or_uid: str) -> ServerUser | None:
-    """Return the user, or None if the service runs as this user.
+    """Return the user with this name or uid; None if the service itself runs as this user.
 
-    Raise ValueError if there is no such user, or if servers cannot be started as that user.
+    Raise ValueError if there is no such user, or if the service may not start servers as this user.
     """
     is_number = name_or_uid.isascii() and name_or_uid.isdigit()
     try:
@@ -34,7 +34,7 @@ def find_user(name_or_uid: str) -> ServerUser | None:
     except (KeyError, OverflowError):
         if not is_number or int(name_or_uid) >= 2**32 - 1:
             raise ValueError(f"there is no user {name_or_uid}") from None
-        # Common in containers: a user without an entry, whose gid is the same number.
+        # Common in containers: the uid has no entry in the user database, and the gid has the same number.
         user = ServerUser(uid=int(name_or_uid), gid=int(name_or_uid))
     else:
         groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))

@@ -1,8 +1,8 @@
-"""Provide game servers from a fixed list of running servers. Each is used by one match at a time, and then cleaned up.
+"""Provide game servers from a fixed list of running servers. Each serves one match at a time, and is then cleaned up.
 
-This fleet does not start or stop servers. Several processes may share the list; the service stores in its slots which
-match uses which server. The list may be replaced: a server that was removed from it gets no other match, and is
-forgotten after the release of its match.
+This fleet does not start or stop servers. Several processes may share the list: the service stores in its table of
+slots which match uses which server. The list may be replaced. A server that was removed from it gets no other match,
+and is forgotten after the release of its match.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
 
 CLEAN_TRIES = 3
-"""Maximum number of attempts to clean up a server that accepts connections but does not answer while it loads a map."""
+"""Maximum number of attempts to clean up a server. While it loads a map, it accepts connections but does not answer."""
 
 CLEAN_PAUSE_S = 2.0
-"""Seconds between two attempts."""
+"""Delay in seconds between two attempts to clean up a server."""
 
 CLEAN_S = 30.0
-"""Timeout for an attempt, so that a server with many players and slow answers does not keep its slot for hours."""
+"""Timeout in seconds for one attempt, so that a server with many players and slow answers does not block its slot for
+hours."""
 
 FAREWELL = "The match is over"
-"""The kick reason shown to players who are still on the server."""
+"""The kick reason for players who are still on the server when it is cleaned up."""
 
 _log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A running server. `address` is an IP or a host name with a port, which players and the console use."""
+    """A running server. `address` is an IP address or host name with a port; players and the console connect to it."""
 
     address: str
     rcon_password: str
 
     def __repr__(self) -> str:
-        """Omit the password, so that it does not end up in a log."""
+        """Omit the password, because the text may be logged."""
         return f"StaticServer({self.address!r})"
 
 
 class StaticFleet(FixedSlots):
-    """Provides the servers of a list, one slot per server."""
+    """Provides the servers of a list. Each server is one slot."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     def replace_servers(self, servers: Sequence[StaticServer]) -> None:
-        """Replace the list. Matches on servers that are no longer listed continue."""
+        """Replace the list. Matches on servers that are not in the new list continue."""
         listed = _by_address(servers)
         known = {**self._leaving, **self._servers}
         self._leaving = {address: login for address, login in known.items() if address not in listed}
@@ -85,7 +86,7 @@ class StaticFleet(FixedSlots):
         self._on_change()
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Call `on_change` whenever the list is replaced, until cancelled."""
+        """Until cancelled, call `on_change` whenever the list is replaced."""
         self._on_change = on_change
         try:
             await super().follow(on_change)
@@ -106,9 +107,10 @@ class StaticFleet(FixedSlots):
         )
 
     async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
-        """Return the server of this slot; SlotInUseError if another installation or another match uses it.
+        """Return the server of this slot; raise SlotInUseError if another installation or another match uses it.
 
-        Another match may use it in another slot if the list has the server twice, by its name and by its IP.
+        Another match may use it under another slot if the list has the server twice, for example by host name and by
+        IP.
         """
         server = self.waiting_server(order.slot)
         if server is None:
@@ -134,17 +136,17 @@ class StaticFleet(FixedSlots):
         return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Return UNKNOWN, because the process cannot be observed, and a server without connections may be restarting.
+        """Return UNKNOWN: the process cannot be observed, and a server that accepts no connections may be restarting.
 
-        Return GONE if the server is in none of the lists that this process has read.
+        Return GONE if the server was in none of the lists that this process has read.
         """
         return FleetReport.GONE if self._login(slot) is None else FleetReport.UNKNOWN
 
     async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
         """End the match on the server and kick all players.
 
-        A server that does not answer is left unchanged. So is a server that another match already uses, because this
-        process may have been frozen for a while.
+        The server is left unchanged if it does not answer, or if another match already uses it (this process may have
+        been frozen for a while).
         """
         if (login := self._login(slot)) is None:
             return
@@ -168,7 +170,7 @@ class StaticFleet(FixedSlots):
         self._leaving.pop(slot, None)
 
     async def servers(self) -> Sequence[ports.ListedServer]:
-        """Return no servers. The listed servers keep running with or without a match, so there is nothing to sweep."""
+        """Return no servers, because listed servers keep running between matches, so a sweep has nothing to release."""
         return ()
 
     async def close(self) -> None:
@@ -201,22 +203,22 @@ class StaticFleet(FixedSlots):
 
 
 _Login = tuple[str, int, str]
-"""Host, port and RCON password."""
+"""Host, port and RCON password of a server's console."""
 
 _Run = Callable[[str], Awaitable[str]]
 """Runs a console command and returns its answer."""
 
 
 def _ignore_change() -> None:
-    """Ignore the change, because the fleet is not followed."""
+    """Do nothing, because `follow` is not running."""
 
 
 def _check_nothing() -> None:
-    """Check nothing, because there is no lease."""
+    """Do nothing, because there is no lease to check."""
 
 
 async def _log_tokens(run: _Run) -> tuple[str, ...]:
-    """Return the tokens in the URLs that a server sends its log to."""
+    """Return the tokens in the URLs to which a server sends its log."""
     return log_tokens_in(parse_log_listeners(await run(LOG_LISTENERS)))
 
 
@@ -231,7 +233,7 @@ def _by_address(servers: Sequence[StaticServer]) -> dict[str, _Login]:
 
 
 async def _resolve(host: str, port: int) -> str:
-    """Return the IP address of a host, preferably IPv4; ConsoleLostError if its name cannot be resolved."""
+    """Return an IP address of a host, preferably IPv4; raise ConsoleLostError if the name cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:

@@ -1,1 +1,1 @@
-"""A client for the Kubernetes API, with the calls that a fleet of Agones needs."""
+"""A client for the Kubernetes API, with the calls that an Agones fleet needs."""

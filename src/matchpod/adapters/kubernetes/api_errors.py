@@ -1,7 +1,7 @@
 """Convert error responses of the Kubernetes API to typed exceptions with readable messages.
 
-The API sends errors as a JSON object of kind Status. Components behind or in front of it (the extensions of Agones, a
-proxy) and unknown paths send plain text.
+The API sends errors as JSON objects of kind Status. Components behind it (the extensions of Agones) or in front of it
+(a proxy), and unknown paths, send plain text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 MAX_MESSAGE_CHARS = 300
-"""Maximum length of an error message, because a proxy may send a whole page."""
+"""Maximum number of characters of an error message, because a proxy may send a whole page."""
 
 
 class KubernetesError(Exception):
@@ -20,7 +20,7 @@ class KubernetesError(Exception):
 
 
 class ClusterConfigError(KubernetesError):
-    """The settings of the connection cannot be used; nothing was sent."""
+    """The settings of the connection cannot be used; no request was sent."""
 
 
 class UnreachableError(KubernetesError):
@@ -32,9 +32,9 @@ class MalformedAnswerError(KubernetesError):
 
 
 class ApiError(KubernetesError):
-    """The API answered with an error; `reason` is its code, empty if it was plain text.
+    """The API answered with an error. `reason` is the API's code for it; it is empty if the answer was plain text.
 
-    `retry_after_s` is how long a busy server asks its clients to wait; None if it does not ask.
+    `retry_after_s` is how many seconds a busy server asks its clients to wait; None if it does not ask for that.
     """
 
     def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float | None = None) -> None:
@@ -46,7 +46,7 @@ class ApiError(KubernetesError):
 
 
 class RejectedError(ApiError):
-    """A 4xx answer: the call had no effect."""
+    """A 4xx answer. The API has rejected the call, which had no effect."""
 
 
 class ApiUnauthorizedError(RejectedError):
@@ -58,11 +58,11 @@ class ApiForbiddenError(RejectedError):
 
 
 class ApiNotFoundError(RejectedError):
-    """404: there is no such object, or (without a reason) no such API."""
+    """404: the object does not exist. Without a reason, the path does not exist."""
 
     @property
     def is_missing_api(self) -> bool:
-        """True if the path is unknown: Agones is not installed."""
+        """True if the path does not exist, because Agones is not installed."""
         return not self.reason
 
 
@@ -91,14 +91,14 @@ TOO_MANY_REQUESTS = 429
 SERVICE_UNAVAILABLE = 503
 
 _UNDECIDED = frozenset({408, TOO_MANY_REQUESTS})
-"""4xx statuses of a busy or slow server, whose request may have had an effect."""
+"""4xx statuses that a busy or slow server sends. The request may have had an effect."""
 
 MAX_RETRY_AFTER_S = 60.0
-"""Upper bound for Retry-After, so that a proxy with a wrong clock does not stop a region for hours."""
+"""Upper bound in seconds for Retry-After, so that a proxy with a wrong clock does not stop a region for hours."""
 
 
 class _Status(msgspec.Struct):
-    """The fields of a Status object that are read."""
+    """The fields that we read from a Status object."""
 
     kind: str = ""
     message: str = ""
@@ -107,7 +107,7 @@ class _Status(msgspec.Struct):
 
 
 def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
-    """Return the error for an answer with this HTTP status, body and Retry-After header (may be empty)."""
+    """Return the exception for an error response; `retry_after` is the header's value, or empty."""
     reason, message = "", ""
     try:
         decoded = msgspec.json.decode(body, type=_Status)
@@ -123,12 +123,12 @@ def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the seconds in a Retry-After header (a number or a date), at most MAX_RETRY_AFTER_S; None if invalid."""
+    """Return the seconds in a Retry-After header (a number or date), at most MAX_RETRY_AFTER_S; None if invalid."""
     if text.isascii() and text.isdecimal():
         return min(float(text), MAX_RETRY_AFTER_S)
     try:
         wait_s = (parsedate_to_datetime(text) - now).total_seconds()
-    except (ValueError, TypeError):  # a date without a zone cannot be compared
+    except (ValueError, TypeError):  # a date without a time zone raises TypeError
         return None
     return min(max(wait_s, 0.0), MAX_RETRY_AFTER_S)
 

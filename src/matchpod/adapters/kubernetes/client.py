@@ -30,25 +30,27 @@ if TYPE_CHECKING:
     from matchpod.adapters.kubernetes.transport import HttpTransport
 
 CALL_S = 10.0
-"""Timeout for a call. A page of a list, which may have some megabytes, gets twice as long."""
+"""Timeout in seconds for a call. A page of a list, which may have some megabytes, gets twice as long."""
 
 PAGE_SIZE = 500
-"""Maximum number of objects per page of a list (as in other clients), because the server keeps a page in memory."""
+"""Maximum number of objects per page of a list (the same as in other clients), because the server keeps a page in
+memory."""
 
 LIST_TRIES = 3
-"""How often a list is started if its pages expire before they are read. After that, it is read as a single page."""
+"""Number of attempts to read a list in pages. If pages expire each time, the list is then read as a single page."""
 
 ALLOCATE_S = 15.0
-"""Timeout for an allocation. Agones collects requests for half a second, and retries conflicts itself."""
+"""Timeout in seconds for an allocation. Agones itself collects requests for half a second and retries conflicts."""
 
 WATCH_S = 30
-"""How long the server keeps a watch open. It is short, because a lost connection may go unnoticed until then."""
+"""Time in seconds after which the server closes a watch. It is short, because a lost connection may go unnoticed until
+then."""
 
 WATCH_GRACE_S = 10.0
-"""How long after WATCH_S a watch that has not ended is given up."""
+"""Time in seconds after WATCH_S after which a watch that is still open is treated as lost."""
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
-"""Maximum length of a line of a watch. Kubernetes stores objects of at most 1.5 MB."""
+"""Maximum number of bytes in a line of a watch. Kubernetes stores objects of at most 1.5 MB."""
 
 ERROR_EVENT = "ERROR"
 
@@ -63,7 +65,7 @@ _List = TypeVar("_List", ServerList, FleetList)
 
 
 def load_cluster(source: ClusterSource, environment: Mapping[str, str]) -> Cluster:
-    """Return the cluster that a source describes; ClusterConfigError if the source cannot be used."""
+    """Read the configuration of the cluster from its source; raise ClusterConfigError if the source cannot be used."""
     if source.kubeconfig is not None:
         return read_kubeconfig(source.kubeconfig, source.context)
     return cluster_of_pod(source.account_folder, environment)
@@ -74,7 +76,7 @@ def selector_text(labels: Mapping[str, str]) -> str:
 
 
 class KubernetesClient:
-    """Calls a cluster. Its settings are read by the first call; if they cannot be used, by the next call again."""
+    """Calls a cluster. The first call reads the configuration. If it cannot be used, the next call reads it again."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class KubernetesClient:
         page_size: int = PAGE_SIZE,
         meter: ClusterMeter | None = None,
     ) -> None:
-        """`namespace` is the namespace of the game servers; None for the namespace of the context or pod."""
+        """Use this namespace for the game servers; if None, the namespace of the kubeconfig context or of the pod."""
         self.meter = meter or ClusterMeter()
         self._source = source
         self._own_namespace = namespace
@@ -105,7 +107,7 @@ class KubernetesClient:
         return self._namespace
 
     async def allocate(self, *, selector: Mapping[str, str], without: str, labels: Mapping[str, str]) -> Allocation:
-        """Allocate a ready server that matches the selector and lacks the label `without`; set `labels` on it."""
+        """Allocate a ready server that matches the selector and lacks the label `without`; set these labels on it."""
         lacks = {"key": without, "operator": "DoesNotExist"}
         spec = {
             "selectors": [{"matchLabels": selector, "matchExpressions": [lacks], "gameServerState": "Ready"}],
@@ -118,30 +120,30 @@ class KubernetesClient:
         return await self._call(Verb.CREATE, path, body=body, timeout_s=self._allocate_s, answer=Allocation)
 
     async def server(self, name: str) -> AgonesServer:
-        """Return a game server; ApiNotFoundError if it does not exist."""
+        """Return a game server; raise ApiNotFoundError if it does not exist."""
         return await self._call(Verb.GET, await self._servers_path(name), answer=AgonesServer)
 
     async def servers(self, labels: Mapping[str, str]) -> ServerList:
-        """Return the current game servers with these labels."""
+        """Return all game servers that have these labels."""
         return await self._list_all(await self._servers_path(), ServerList, {"labelSelector": selector_text(labels)})
 
     async def version(self, labels: Mapping[str, str]) -> str:
-        """Return the current resource version of the list of game servers with these labels, without reading it all."""
+        """Return the resource version of the list of game servers with these labels, without reading the whole list."""
         query = {"labelSelector": selector_text(labels), "limit": "1"}
         listed = await self._call(Verb.LIST, await self._servers_path(), query=query, answer=ServerList)
         return listed.metadata.resource_version
 
     async def delete_server(self, name: str, *, uid: str, version: str | None = None) -> None:
-        """Delete a game server. ConflictError if its uid or version differs, ApiNotFoundError if it does not exist."""
+        """Delete a server. Raise ConflictError if its uid or version differs, ApiNotFoundError if it does not exist."""
         preconditions = {"uid": uid} if version is None else {"uid": uid, "resourceVersion": version}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         await self._call(Verb.DELETE, await self._servers_path(name), body=body, answer=msgspec.Raw)
 
     @asynccontextmanager
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        """Yield the changes since a version of the list. ApiGoneError if the version is too old; then list again.
+        """Yield the events since a version of the list. Raise ApiGoneError if it is too old; then list again.
 
-        The events end when the server closes the watch. Then watch again from the last version.
+        The events end when the server closes the watch. The caller then starts a new watch from the last version.
         """
         query = {
             "labelSelector": selector_text(labels),
@@ -163,11 +165,11 @@ class KubernetesClient:
 
     @property
     def watch_limit_s(self) -> float:
-        """Seconds after which a watch must have ended."""
+        """Time limit in seconds for a watch: after it, the connection must have been lost."""
         return self._watch_s + self._watch_grace_s
 
     async def fleet(self, name: str) -> FleetObject:
-        """Return a Fleet; ApiNotFoundError if it does not exist."""
+        """Return a Fleet; raise ApiNotFoundError if it does not exist."""
         await self._connect()
         return await self._call(Verb.GET, f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
 
@@ -176,7 +178,7 @@ class KubernetesClient:
         return await self._list_all(f"{_AGONES}/namespaces/{self._namespace}/fleets", FleetList, {})
 
     async def may(self, verb: str, group: str, resource: str) -> bool:
-        """True if our account has a right in the namespace."""
+        """True if our account may use this verb on this resource in the namespace."""
         await self._connect()
         attributes = {"namespace": self._namespace, "verb": verb, "group": group, "resource": resource}
         body = {
@@ -197,7 +199,7 @@ class KubernetesClient:
         return path if name is None else f"{path}/{quote(name, safe='')}"
 
     async def _list_all(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
-        """Read a list page by page. If the remaining pages expire, start again, because new pages would not match."""
+        """Read a list page by page. If the next page has expired, start again, because pages must have one version."""
         for _ in range(LIST_TRIES):
             try:
                 return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})
@@ -217,7 +219,7 @@ class KubernetesClient:
     async def _connect(self) -> HttpTransport:
         if self._transport is None:
             cluster = await asyncio.to_thread(load_cluster, self._source, os.environ)
-            # Imported here, because httpx is slow to import, and only services with such a region need it.
+            # Imported here, because httpx is slow to import, and only services with an Agones region need it.
             from matchpod.adapters.kubernetes.transport import HttpTransport
 
             if self._transport is None:
@@ -249,7 +251,7 @@ class KubernetesClient:
 
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
-    """Yield the events of a watch, one per line; raise the error of an ERROR event."""
+    """Yield the events of a watch, one per line. An ERROR event is raised as an exception."""
     rest = bytearray()
     async for chunk in chunks:
         rest += chunk

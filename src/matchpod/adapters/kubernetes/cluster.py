@@ -1,4 +1,4 @@
-"""Describe how to connect to a cluster: its URL and credentials, configured or taken from the service's pod."""
+"""Define how to connect to a cluster: its URL and our credentials, from a kubeconfig or from the service's pod."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import msgspec
 from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder of a pod with the token, certificate authority and namespace of its service account."""
+"""The folder where a pod finds the token, certificate authority and namespace of its service account."""
 
 DEFAULT_NAMESPACE = "default"
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the connection is described: in a kubeconfig file, or else in the pod that the service runs in."""
+    """Where the connection settings are: in a kubeconfig file or, without one, in the pod that the service runs in."""
 
     kubeconfig: Path | None = None
     context: str | None = None
-    """A context of the kubeconfig; None for its current context."""
+    """The context of the kubeconfig to use; None for its current context."""
     account_folder: Path = ACCOUNT_FOLDER
 
 
 class PemSource(msgspec.Struct, frozen=True):
-    """Certificates or a key: the text itself, or a file that is read at each use."""
+    """Certificates or a key in PEM: either the text itself, or the path of a file that is read at each use."""
 
     text: str | None = None
     file: Path | None = None
@@ -42,7 +42,7 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     install_hint: str = ""
     cluster_info: bytes | None = None
-    """The description of the cluster as JSON, if the program requests it."""
+    """The description of the cluster in JSON, which the program gets if it needs it."""
 
     def __repr__(self) -> str:
         """Omit arguments and environment, which may contain secrets."""
@@ -64,20 +64,20 @@ class UserAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The URL of a cluster, how its certificate is verified, and our account."""
+    """The URL of a cluster, how its certificate is verified, and the account that we use."""
 
     server: str
     account: UserAccount
     namespace: str = DEFAULT_NAMESPACE
     authority: PemSource | None = None
-    """The certificate authorities for the server's certificate; None for the system's authorities."""
+    """The certificate authorities that may have signed the server's certificate; None for the system's authorities."""
     skips_verification: bool = False
     tls_server_name: str | None = None
     proxy_url: str | None = None
 
 
 def cluster_of_pod(folder: Path, environment: Mapping[str, str]) -> Cluster:
-    """Return the cluster of the pod that this process runs in."""
+    """Return the connection settings of the cluster whose pod this process runs in."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ClusterConfigError(

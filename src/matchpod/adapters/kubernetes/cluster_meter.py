@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 NO_ANSWER: Final = "none"
-"""The code for a request without an answer."""
+"""The code to record for a request that got no answer."""
 
 
 class Verb(StrEnum):
@@ -18,7 +18,7 @@ class Verb(StrEnum):
 
 
 class AllocationOutcome(StrEnum):
-    """The result of a call to allocate a game server."""
+    """The outcome of a call to allocate a game server."""
 
     ALLOCATED = "allocated"
     NONE_READY = "none_ready"
@@ -26,16 +26,16 @@ class AllocationOutcome(StrEnum):
 
 
 class ClusterMeter:
-    """Base class for measuring the calls to a cluster. The base class measures nothing."""
+    """Interface for measuring the calls to a cluster. This base class itself measures nothing."""
 
     def requested(self, verb: Verb, code: str) -> None:
-        """Record a request with the HTTP status of its answer, or NO_ANSWER."""
+        """Record a request and the HTTP status of its response, or NO_ANSWER."""
 
     def allocated(self, outcome: AllocationOutcome, seconds: float) -> None:
         """Record a finished call to allocate a game server."""
 
     def relisted(self) -> None:
-        """Record that all game servers are listed, because changes may have been missed."""
+        """Record that all game servers are listed again, because changes may have been missed."""
 
     def watch_confirmed(self) -> None:
-        """Record that the watch of the game servers was opened, or has yielded an event."""
+        """Record that the watch of the game servers works: it was opened, or has yielded an event."""

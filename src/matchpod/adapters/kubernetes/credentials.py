@@ -1,4 +1,4 @@
-"""Provide the credentials of an account, rereading its token file or rerunning its exec program when needed."""
+"""Provide the credentials of an account. Its token file is reread, or its exec program run again, when needed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from matchpod.adapters.kubernetes.cluster import PemSource, UserAccount
 from matchpod.adapters.kubernetes.exec_credentials import ExecCredentials, run_exec
 
 TOKEN_FILE_S = 60.0
-"""How long a token file is cached. The kubelet writes a new token well before the old token expires."""
+"""Time in seconds for which a token file is cached. The kubelet writes a new token well before the old token expires.
+"""
 
 EARLY_S = 60.0
-"""How long before their expiry credentials are replaced."""
+"""Time in seconds before the expiry of credentials at which they are replaced."""
 
 
 class Login(msgspec.Struct, frozen=True):
-    """The credentials of a request: a token, a client certificate with its key, or both."""
+    """The credentials for a request: a token, a client certificate with its key, or both."""
 
     token: str | None = None
     certificate: PemSource | None = None
@@ -50,7 +51,7 @@ class Credentials:
         self._running = asyncio.Lock()
 
     async def login(self) -> Login:
-        """Return valid credentials; ClusterConfigError or UnreachableError if that fails."""
+        """Return valid credentials; raise ClusterConfigError or UnreachableError if there are none."""
         account = self._account
         if account.exec_plugin is not None:
             return await self._exec_login()
@@ -60,7 +61,7 @@ class Credentials:
         return Login(self._token, account.certificate, account.key)
 
     def expire(self, rejected: Login) -> None:
-        """Get new credentials for the next request, because the server has rejected these."""
+        """Discard credentials that the server has rejected, so that the next request gets new ones."""
         self._read_at_s = None
         if self._printed is not None and _login_of(self._printed, self._account) == rejected:
             self._printed = None
@@ -82,7 +83,7 @@ class Credentials:
 
     async def _exec_login(self) -> Login:
         assert self._account.exec_plugin is not None
-        async with self._running:  # all waiting requests share a single run
+        async with self._running:  # requests that wait for credentials share a single run
             if self._printed is None or self._expires_soon(self._printed):
                 self._printed = await run_exec(self._account.exec_plugin)
             return _login_of(self._printed, self._account)

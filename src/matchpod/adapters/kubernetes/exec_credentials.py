@@ -15,13 +15,13 @@ from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, Unreacha
 from matchpod.adapters.kubernetes.cluster import ExecPlugin
 
 EXEC_S = 30.0
-"""Timeout for the program. Programs of cloud vendors call a token service."""
+"""Timeout in seconds for the program. The programs of cloud vendors call a token service."""
 
 SHOWN_CHARS = 300
-"""Maximum number of characters of the program's error output in error messages."""
+"""Maximum number of characters of the program's error output to quote in error messages."""
 
 OWN_PREFIX = "MATCHPOD_"
-"""Prefix of the service's environment variables, which the program does not inherit."""
+"""Prefix of the service's own environment variables. The program does not inherit them."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -38,7 +38,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of the program: a token, or a client certificate with its key, and their time of expiry."""
+    """The output of the program: a token, or a client certificate with its key, and when they expire."""
 
     token: str | None
     certificate_pem: str | None
@@ -51,7 +51,7 @@ class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCredentials:
-    """Run the program and return its credentials; ClusterConfigError or UnreachableError if that fails."""
+    """Run the program and return the credentials that it prints. Raise ClusterConfigError or UnreachableError."""
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -86,12 +86,12 @@ async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCred
 
 
 def _inherited() -> dict[str, str]:
-    # Programs of cloud vendors need some environment variables, but not ours, which may contain secrets.
+    # The programs of cloud vendors need some of our variables, but not the service's own, which may be secret.
     return {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX)}
 
 
 def exec_info(plugin: ExecPlugin) -> str:
-    """Return the description of the request that the program reads from its environment."""
+    """Return the text for the KUBERNETES_EXEC_INFO variable, which describes the request to the program."""
     spec: Mapping[str, object] = {"interactive": False}
     if plugin.cluster_info is not None:
         spec = {**spec, "cluster": msgspec.Raw(plugin.cluster_info)}

@@ -1,8 +1,8 @@
 """Read the cluster and the account of a context from a kubeconfig file.
 
-As in kubectl, paths are relative to the folder of the file, and inline data takes precedence over a file. Merging
-several files is not supported, nor are passwords and `auth-provider`, which current servers and clients do not support
-either.
+As in kubectl, paths are relative to the folder of the file, and inline data takes precedence over a file. Several
+merged files, passwords and `auth-provider` are not supported. Current servers and clients have dropped the last two as
+well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
 from matchpod.adapters.kubernetes.cluster import DEFAULT_NAMESPACE, Cluster, ExecPlugin, PemSource, UserAccount
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""Supported API versions of programs that print credentials."""
+"""The API versions of exec programs (programs that print credentials) that we support."""
 
 
 class _ClusterEntry(msgspec.Struct, rename="kebab"):
@@ -100,12 +100,12 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     users: list[_NamedUser] | None = None
 
 
-# msgspec prepares a type at its first use, and crashes if two threads do so at once. Kubeconfigs are read in threads.
+# Created at import: kubeconfigs are read in threads, and msgspec crashes if two threads prepare the same type at once.
 msgspec.json.Decoder(_Kubeconfig)
 
 
 def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
-    """Return the cluster of a context, by default the current one; ClusterConfigError if the file cannot be used."""
+    """Return the cluster of a context, by default the current context. Raise ClusterConfigError if that fails."""
     try:
         content = path.read_bytes()
     except OSError as exc:
@@ -113,7 +113,7 @@ def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
     try:
         config = msgspec.yaml.decode(content, type=_Kubeconfig)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        # The message of a syntax error is not shown, because it quotes the file, which contains secrets.
+        # A syntax error is reported without its message, because the message quotes the file, which contains secrets.
         detail = str(exc) if isinstance(exc, msgspec.ValidationError) else "it is not valid YAML"
         raise ClusterConfigError(f"The kubeconfig {path} cannot be used: {detail}") from exc
     return _Reader(path, config).cluster(context)
@@ -192,7 +192,7 @@ class _Reader:
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
         }
         return ExecPlugin(
-            # A path with a slash is relative to the kubeconfig; a name without a slash is searched in PATH.
+            # As in kubectl: a path with a slash is relative to the kubeconfig, a plain name is searched in PATH.
             command=str(self._beside(entry.command)) if "/" in entry.command else entry.command,
             args=tuple(entry.args or ()),
             env={variable.name: variable.value for variable in entry.env or ()},

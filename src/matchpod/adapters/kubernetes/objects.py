@@ -1,4 +1,4 @@
-"""Define the requests to the Kubernetes API, and its objects with the fields that we read.
+"""Define requests to the Kubernetes API, and the fields that we read from its objects.
 
 Lists may be null, because Go encodes empty lists as null. All other fields of an object are ignored.
 """
@@ -16,7 +16,7 @@ JSON = "application/json"
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request with its timeout; `body` is JSON."""
+    """A request to the API. `body` is encoded JSON."""
 
     method: str
     verb: Verb = Verb.GET
@@ -38,7 +38,7 @@ class AllocationState(StrEnum):
 
 
 class ServerState(StrEnum):
-    """The states of a GameServer that we distinguish; before Ready, there are others."""
+    """The states of a GameServer that we distinguish. A server goes through other states before Ready."""
 
     READY = "Ready"
     ALLOCATED = "Allocated"
@@ -58,7 +58,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatusPort(msgspec.Struct, frozen=True):
-    """A port of a server. A port with the protocol TCPUDP appears as two ports, `NAME-tcp` and `NAME-udp`."""
+    """A port of a server. A TCPUDP port is listed as two ports, named `NAME-tcp` and `NAME-udp`."""
 
     port: int
     name: str = ""
@@ -84,7 +84,7 @@ class AgonesServer(msgspec.Struct, frozen=True):
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of a list or a page of it: the version from which to watch, and the token for the next page."""
+    """The metadata of a list, or of a page of it: the version from which to watch, and the token for the next page."""
 
     resource_version: str = ""
     next_page: str = msgspec.field(default="", name="continue")
@@ -96,7 +96,7 @@ class ServerList(msgspec.Struct, frozen=True):
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    """An event of a watch; the object is a GameServer, or a Status if the type is ERROR."""
+    """An event of a watch. `object` is a Status if the type is ERROR, and a GameServer otherwise."""
 
     type: str
     object: msgspec.Raw
@@ -111,7 +111,7 @@ class AllocationStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """A GameServerAllocation."""
+    """The answer to an allocation (a GameServerAllocation)."""
 
     status: AllocationStatus
 
@@ -139,6 +139,6 @@ class AccessStatus(msgspec.Struct, frozen=True):
 
 
 class AccessReview(msgspec.Struct, frozen=True):
-    """A SelfSubjectAccessReview, which says whether our account has a right."""
+    """The answer to the question whether our account has a right (a SelfSubjectAccessReview)."""
 
     status: AccessStatus

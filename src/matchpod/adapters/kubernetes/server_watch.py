@@ -1,6 +1,7 @@
 """Follow the game servers of a fleet: list them, then watch for changes, and list again if changes were missed.
 
-The watch never ends and never raises, except when cancelled. An observer gets the servers and their changes.
+`watch_servers` runs until it is cancelled, and raises no other exception. It reports servers and changes to an
+observer.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from matchpod.adapters.kubernetes.objects import AgonesServer, WatchEvent
 
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 1.5
-"""Bounds of the exponential backoff, with jitter, between attempts. They are short, because changes must be noticed
-within two seconds after a cluster is available again."""
+"""Upper bound in seconds of the exponential backoff between attempts; FIRST_PAUSE_S is the first delay. It is short,
+because changes must be noticed within two seconds after a cluster is available again."""
 
 REJECTED_PAUSE_S = 5.0
-"""Upper bound of the backoff if we lack a right or valid credentials, which only a person can change."""
+"""Upper bound in seconds of the backoff while we lack a right or valid credentials, because only a person can change
+that."""
 
 RELIST_S = 180.0
-"""Seconds between two lists of the servers while the watch works, in case it has missed changes."""
+"""Interval in seconds at which all servers are listed while the watch works, in case it has missed changes."""
 
 SHORT_WATCH_S = 1.0
-"""A watch that ends sooner than this counts as failed, so that a server that closes every watch is not flooded."""
+"""Minimum duration in seconds of a watch that counts as successful. If a server closes each watch sooner, the backoff
+grows."""
 
 BOOKMARK = "BOOKMARK"
 DELETED = "DELETED"
@@ -41,32 +44,32 @@ class WatchObserver(Protocol):
     """Receives the servers and changes that a watch reports."""
 
     def replace(self, servers: Sequence[AgonesServer]) -> None:
-        """Replace all known servers with these."""
+        """Replace all known servers with these servers."""
 
     def change(self, server: AgonesServer, *, is_deleted: bool) -> None:
-        """Apply that a server was added, changed or deleted."""
+        """Apply a change: a server was added, changed or deleted."""
 
     def connected(self) -> None:
-        """Record that the watch is open, so that changes arrive."""
+        """Record that the watch is open: changes are reported from now on."""
 
     def failed(self, error: api_errors.KubernetesError) -> None:
-        """Record that listing or watching failed. Changes may be missed until `connected` is called."""
+        """Record that listing or watching failed: changes may be missed until `connected` is called."""
 
 
 def pause_s(failures: int, share: float, longest_s: float = MAX_PAUSE_S) -> float:
-    """Return the pause after a number of consecutive failures; `share` (0 to 1, random) is the jitter."""
+    """Return the delay in seconds after this number of consecutive failures; `share` (0 to 1, random) is the jitter."""
     return min(longest_s, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * (0.5 + share / 2) if failures else 0.0
 
 
 def went_back(before: str, after: str) -> bool:
-    """True if the later version is lower, because etcd was restored. A watch from the old version shows no changes."""
+    """True if the resource version went down, because etcd was restored. A watch from `before` would miss changes."""
     return before.isdecimal() and after.isdecimal() and int(after) < int(before)
 
 
 async def watch_servers(
     client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver, *, relist_s: float = RELIST_S
 ) -> None:
-    """Follow the servers with these labels until cancelled."""
+    """Follow the servers with these labels until cancelled; report them to the observer."""
     watch = _Watch(client, labels, observer, relist_s)
     while True:
         await watch.run_once()
@@ -87,7 +90,7 @@ class _Watch:
         self.longest_pause_s = MAX_PAUSE_S
 
     async def run_once(self) -> None:
-        """List the servers if needed, and watch them until the watch ends."""
+        """List the servers if needed, then watch them until the watch ends or fails."""
         began_s = asyncio.get_running_loop().time()
         is_failed = False
         self.longest_pause_s = MAX_PAUSE_S
@@ -111,7 +114,7 @@ class _Watch:
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
     def _note_failure(self, error: api_errors.KubernetesError) -> None:
-        """Make the next attempt list the servers, because their state may differ, unless the call was only rejected."""
+        """Record a failure. The next attempt lists the servers, unless the call was rejected or the server was busy."""
         is_rejected = isinstance(error, api_errors.ApiUnauthorizedError | api_errors.ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S
@@ -120,7 +123,7 @@ class _Watch:
             self._version = None
 
     async def _is_version_valid(self, now_s: float) -> bool:
-        """True if a watch from the known version will show all changes since then, as far as that is known."""
+        """True if a watch from the known version is expected to report all changes since then."""
         if self._version is None or now_s - self._listed_s >= self._relist_s:
             return False
         current = await self._client.version(self._labels)
@@ -153,7 +156,7 @@ class _Watch:
                     self._apply(event)
                     self._client.meter.watch_confirmed()
         except TimeoutError as exc:
-            # The server should have closed the watch by now, so the connection was lost unnoticed.
+            # The server closes a watch earlier than this, so the connection was lost unnoticed.
             raise api_errors.UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc
 
     def _apply(self, event: WatchEvent) -> None:

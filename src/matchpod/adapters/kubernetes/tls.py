@@ -11,13 +11,13 @@ from matchpod.adapters.kubernetes.credentials import Login
 
 
 def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
-    """Return the TLS settings; ClusterConfigError if a certificate cannot be used."""
+    """Return the TLS settings for requests; raise ClusterConfigError if a certificate or key cannot be used."""
     context = ssl.create_default_context()
     if cluster.skips_verification:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif cluster.authority is not None:
-        # Only this authority is trusted, not those of the system.
+        # Only the configured authority is trusted, not the authorities of the system.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(cadata=_text(cluster.authority, "certificate authority"))
@@ -30,12 +30,12 @@ def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
 
 def _load_pair(context: ssl.SSLContext, certificate: PemSource, key: PemSource) -> None:
     pair = _text(certificate, "client certificate") + "\n" + _text(key, "client key")
-    # `ssl` loads certificates from files only. A file in memory also works on read-only disks, and hides the key.
+    # `ssl` loads client certificates from files only. A file in memory works on read-only disks, and hides the key.
     with open(os.memfd_create("client-certificate"), "wb") as file:
         file.write(pair.encode())
         file.flush()
         try:
-            # With an empty password, an encrypted key fails instead of prompting on the terminal.
+            # An empty password makes an encrypted key fail, instead of prompting for the password on the terminal.
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password="")
         except ssl.SSLError as exc:
             raise ClusterConfigError("The client certificate and its key cannot be used together") from exc

@@ -1,7 +1,8 @@
 """Send HTTP requests to a cluster. This is the only module that imports httpx, which takes a quarter of a second.
 
 The module converts httpx's errors to ours. Redirects are not followed, and proxies in the environment are not used.
-While a busy server asks clients to wait (Retry-After), this process sends it no requests, unless it was only starting.
+When a busy server asks its clients to wait (Retry-After), this process sends it no requests until the wait is over, or
+until the server turns out to have been only starting.
 """
 
 from __future__ import annotations
@@ -33,23 +34,24 @@ from matchpod.adapters.kubernetes.objects import ApiRequest
 from matchpod.adapters.kubernetes.tls import tls_context
 
 CONNECT_S = 5.0
-"""Timeout for opening a connection."""
+"""Timeout in seconds for opening a connection."""
 
 MAX_CONNECTIONS = 64
-"""Maximum number of connections to a cluster. Further requests wait, within their timeouts."""
+"""Maximum number of connections to a cluster. More requests wait for a connection, within their timeouts."""
 
 READY_S = 2.0
-"""Timeout for a readiness probe."""
+"""Timeout in seconds for a readiness probe."""
 
 MAX_WAIT_S = 5.0
-"""Maximum time that a request waits because of Retry-After. If the server asks for more, the request fails at once."""
+"""Maximum time in seconds for which a request is delayed by Retry-After. If the remaining wait is longer, the request
+fails at once."""
 
 _READY = ApiRequest(method="GET", path="/readyz", timeout_s=READY_S)
 _TOKEN = re.compile(r"[!-~]+")
 
 
 class _Pool:
-    """Connections with the same TLS settings. A retired pool is closed after its last request."""
+    """Connections with the same client certificate. A retired pool is closed when its last request has ended."""
 
     def __init__(self, client: httpx.AsyncClient, pair: Login) -> None:
         self.client = client
@@ -69,11 +71,11 @@ class HttpTransport:
         self._busy = BusyServer()
 
     async def send(self, request: ApiRequest) -> bytes:
-        """Send a request and return the body of a successful answer; otherwise raise a KubernetesError.
+        """Send a request and return the body of the response; raise a KubernetesError if it is not successful.
 
-        If the server was busy, a GET request is sent a second time.
+        If the server answers with Retry-After, a GET request is sent once more after the wait.
         """
-        await self._credentials.login()  # has a timeout of its own, which may be longer
+        await self._credentials.login()  # not within the request's timeout, because an exec program may take longer
         try:
             async with asyncio.timeout(request.timeout_s):
                 try:
@@ -87,7 +89,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield a successful response, whose body the caller reads with `chunks`."""
+        """Send a request and yield the response if it is successful. The caller reads its body with `chunks`."""
         await self._wait_while_busy()
         for is_last in (False, True):
             login = await self._credentials.login()
@@ -123,7 +125,7 @@ class HttpTransport:
             return await self._read(response)
 
     async def _wait_while_busy(self) -> None:
-        """Wait as long as the server asked for, or until it has started; ApiError if that is longer than MAX_WAIT_S."""
+        """Wait until Retry-After is over or the server has started. Raise ApiError if it exceeds MAX_WAIT_S."""
         clock = asyncio.get_running_loop().time
         while self._busy.wait_s(clock()):
             if self._busy.is_probe_due(clock()):
@@ -134,7 +136,7 @@ class HttpTransport:
             await asyncio.sleep(min(wait_s, PROBE_S))
 
     async def _is_ready(self) -> bool:
-        """Probe whether the server is ready. Readiness probes may be repeated while the server is busy."""
+        """Send a readiness probe; return whether the server is ready. Probes may be sent while the server is busy."""
         try:
             async with asyncio.timeout(READY_S):
                 login = await self._credentials.login()
@@ -154,11 +156,11 @@ class HttpTransport:
     async def _begin(self, request: ApiRequest, login: Login, pool: _Pool) -> httpx.Response:
         headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if login.token:
-            if not _TOKEN.fullmatch(login.token):  # otherwise httpx raises an error that contains the token
+            if not _TOKEN.fullmatch(login.token):  # checked here, because the error of httpx would contain the token
                 raise ClusterConfigError("The token contains characters that cannot be sent")
             headers["Authorization"] = f"Bearer {login.token}"
         if request.body is not None:
-            # Without a content type, Agones answers an allocation with 500.
+            # Agones answers an allocation without a content type with status 500.
             headers["Content-Type"] = request.content_type
         try:
             built = pool.client.build_request(
@@ -175,19 +177,19 @@ class HttpTransport:
             try:
                 response = await pool.client.send(built, stream=True)
                 code = str(response.status_code)
-            finally:  # counts cancelled requests (timeouts) too
+            finally:  # also counts requests that were cancelled by a timeout
                 self._meter.requested(request.verb, code)
             return response
         except httpx.InvalidURL as exc:
             raise ClusterConfigError(f"{self._cluster.server} is not a valid URL of a cluster") from exc
         except httpx.HTTPError as exc:
             if any(isinstance(cause, ssl.SSLError) for cause in _causes(exc)):
-                self._retire(pool)  # a certificate may have been replaced, so the files are read again
+                self._retire(pool)  # the next pool reads the certificate files, which may have been replaced
             raise self._unreachable(exc) from _root_of(exc)
 
     @asynccontextmanager
     async def _pool_for(self, login: Login) -> AsyncIterator[_Pool]:
-        """Provide a connection pool for a request. If the pool was retired meanwhile, its last request closes it."""
+        """Provide the connection pool for a request. If the pool is retired during the request, close it at the end."""
         pair = Login(None, login.certificate, login.key)
         pool = self._pool
         if pool is None or pool.pair != pair:
@@ -224,7 +226,7 @@ class HttpTransport:
                 trust_env=False,
                 limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS // 4),
             )
-        except (ValueError, ImportError, httpx.InvalidURL) as exc:  # the message may contain a password
+        except (ValueError, ImportError, httpx.InvalidURL) as exc:  # the message of `exc` may contain a password
             raise ClusterConfigError(f"The proxy-url of {self._cluster.server} is not a URL of a proxy") from exc
 
     def _unreachable(self, exc: httpx.HTTPError) -> UnreachableError:
@@ -234,7 +236,7 @@ class HttpTransport:
 
 
 def _root_of(exc: httpx.HTTPError) -> BaseException:
-    """Return the OSError that caused an httpx error, because only the OSError has a text like "Connection refused"."""
+    """Return the OSError that caused an httpx error: only the OSError has a text like "Connection refused"."""
     errors = [cause for cause in _causes(exc) if isinstance(cause, OSError) and cause.strerror]
     return errors[-1] if errors else exc
 

@@ -1,1 +1,1 @@
-"""Organizations, keys, sessions, limits, and the audit log."""
+"""Manage organizations, API keys, console sessions, rate limits and the audit log."""

@@ -1,4 +1,4 @@
-"""Look up the names of actors (keys and console sessions), for managers of an organization."""
+"""Look up the names of the actors in audit entries (API keys and console sessions), for managers of an organization."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from matchpod.ports import Database
 from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""The name of a session that was begun with a link, if the link names no person. Its user is then unknown."""
+"""The name shown for a session that was begun with a link without a person's name. The user of the session is
+unknown."""
 
 _SESSION: Final = "ses_"
 
 
 async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, str]:
-    """Return the names of actors by id: the name of a key, or its first characters; the name of a session's person.
+    """Return the names of actors by id.
 
-    A session without a named person is called `LINK`. Ids of other actors, and of keys that do not exist, are left out.
+    A key without a name is represented by its first characters. The name of a session is that of its person, or else
+    `LINK`. Ids of other actors, and of keys that do not exist, are left out.
     """
     known = {actor for actor in actors if actor is not None}
     names = {actor: LINK for actor in known if is_session(actor)}
@@ -28,11 +30,11 @@ async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, s
 
 
 async def people_of(db: Database, actors: Iterable[str]) -> dict[str, str]:
-    """Return the names of the people whose sessions are among these actors, by session."""
+    """Return, by session id, the names of the people whose sessions are among these actors."""
     sessions = sorted(actor for actor in set(actors) if is_session(actor))
     return await console_sessions.people(db, sessions) if sessions else {}
 
 
 def is_session(actor: str) -> bool:
-    """True for the id of a session of the console."""
+    """True if the actor id is the id of a console session."""
     return actor.startswith(_SESSION)

@@ -1,7 +1,7 @@
-"""Keep the audit log: who did what, for the people of an organization and for operators.
+"""Write and read the audit log, which shows organizations and operators who did what.
 
-An entry is written in the transaction of its act, so both are stored or neither. An act that changed nothing has no
-entry.
+An entry is written in the same transaction as its act, so either both are stored or neither is. An act that changed
+nothing has no entry.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from matchpod.storage.audit_log import AuditRow
 
 PAGE_SIZE: Final = 100
 COMMAND_LINE: Final = "command line"
-"""The actor of acts on the command line."""
+"""The actor id in entries for commands that were run on the command line."""
 
 
 class Target(Enum):
-    """The kind of thing that an act was done to, if the console has a page for it."""
+    """The type of object that an act was done to, if the console has a page for objects of this type."""
 
     MATCH = auto()
     CALLBACK = auto()
@@ -43,7 +43,7 @@ class Target(Enum):
 
 
 class Action(StrEnum):
-    """An act that is recorded, with its description for people and the kind of its target."""
+    """A type of recorded act, with its description for people and the type of its target."""
 
     words: str
     target: Target | None
@@ -95,22 +95,22 @@ class Action(StrEnum):
 
 
 def repeated_session(session_id: str, number: int) -> str:
-    """Return the id for a session whose log-in is only counted in the audit entry of an earlier session."""
+    """Return the id of a session without an audit entry: the id of an earlier session and the number of the log-in."""
     return f"{session_id}.{number}"
 
 
 def begun_with(detail: str) -> str:
-    """Return what a session was begun with, `a link` or the id of a key, from the detail of its log-in."""
-    return detail.removeprefix("with ").partition(", ")[0]  # a count of log-ins or a person may follow
+    """Return `a link` or the id of the key that a session was begun with; `detail` is that of its log-in entry."""
+    return detail.removeprefix("with ").partition(", ")[0]  # ", 3 times" or ", for NAME" may follow
 
 
 def recorded_session(session_id: str) -> str:
-    """Return the id of the session whose audit entry counts the log-in of this session: itself, or an earlier one."""
+    """Return the id of the session whose audit entry counts this log-in: this session or an earlier session."""
     return session_id.partition(".")[0]
 
 
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One act: who did what, and when."""
+    """One entry of the audit log: who did what, and when."""
 
     id: Annotated[str, Meta(description="The id of the entry.")]
     at: IsoTime
@@ -166,11 +166,11 @@ class Audit:
         self._random_bytes = random_bytes
 
     def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
-        """Return the statement that records an act; write it in the transaction of the act."""
+        """Return the statement that inserts an act's audit entry. Execute it in the same transaction as the act."""
         return audit_log.insert(self.row(action, org_id=org_id, actor=actor, target=target, detail=detail))
 
     def row(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> AuditRow:
-        """Return the row of an act, for callers that need its id."""
+        """Return the row of an act's audit entry, for callers that need the entry's id."""
         now_ms = self._clock.now_ms()
         return AuditRow(
             id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
@@ -183,7 +183,7 @@ class Audit:
         )
 
     def act_of(self, principal: Principal, action: Action, *, target: str = "", detail: str = "") -> Statement:
-        """Return the statement that records an act of a caller in their organization."""
+        """Return the statement that inserts the audit entry of an act by this principal in its organization."""
         return self.entry(action, org_id=principal.org_id, actor=principal.actor, target=target, detail=detail)
 
     @unavailable_on_outage
@@ -197,7 +197,7 @@ class Audit:
     async def page(
         self, org_id: str | None, *, before_id: str | None = None, limit: int = PAGE_SIZE
     ) -> builtins.list[AuditItem]:
-        """Return a page of the acts in an organization, newest first; without an organization, of operators' acts.
+        """Return a page of audit entries of an organization, newest first; if `org_id` is None, of operators.
 
         With `before_id`, only entries before that entry are returned. The names of the actors are not filled in.
         """
@@ -212,18 +212,18 @@ class Audit:
 
     @unavailable_on_outage
     async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
-        """Return how each session was begun, by session id. Sessions that are no longer recorded are left out."""
+        """Return the details of log-in entries by session id. Sessions whose entry has been deleted are left out."""
         recorded = {actor: recorded_session(actor) for actor in actors}
         details = await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, set(recorded.values()))
         return {actor: details[act_id] for actor, act_id in recorded.items() if act_id in details}
 
     @unavailable_on_outage
     async def people(self, actors: Collection[str]) -> dict[str, str]:
-        """The names of the people whose sessions are among these actors, by session."""
+        """Return, by session id, the names of the people whose sessions are among these actors."""
         return await people_of(self._db, actors)
 
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
-        """The acts in the caller's organization, newest first. The web layer has checked scope and role."""
+        """Return a page of the caller's audit log, newest first. The web layer has already checked scope and role."""
         size = query.page_size
         found = await self.page(principal.org_id, before_id=query.before, limit=size + 1)
         names = await self._actor_names(principal.org_id, {item.actor for item in found[:size]})
@@ -231,7 +231,7 @@ class Audit:
         return AuditPage(items=items, next_before=found[size - 1].id if len(found) > size else None)
 
     async def _actor_names(self, org_id: str, actors: Collection[str]) -> dict[str, str]:
-        """Return names by actor: of a key, of a session's person, or of the key that a session was begun with."""
+        """Return, by actor id, the name of the key, of the session's person, or of the key that began the session."""
         begun = await self.log_in_details(org_id, [actor for actor in actors if is_session(actor)])
         used = {actor: begun_with(begun[actor]) if actor in begun else actor for actor in actors}
         names = {LINK: LINK, **await actor_names(self._db, used.values())}

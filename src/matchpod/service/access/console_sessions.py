@@ -1,11 +1,12 @@
 """Log people in to the console, with a single-use link or an API key, and check their sessions.
 
 The cookie of a session is a random token; only its hash is stored. A session ends after IDLE_MS without use, after
-MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie is valid for the console
-only, and the API accepts only keys. Repeated log-ins with a key are counted in the audit entry of the first one.
+MAX_MS, when it is ended in the console, or when the key that it was begun with is revoked or expires. Cookies are valid
+only for the console; the API accepts only keys. Repeated log-ins with a key are counted in the audit entry of its first
+log-in.
 
-Versions without roles would treat every link and session as that of an owner. Links and sessions with another role are
-therefore stored with another kind of hash, which these versions do not look up.
+Versions without roles treat every link and session that they find as that of an owner. Links and sessions of other
+roles are therefore stored under a different kind of hash, which those versions do not look up.
 """
 
 from __future__ import annotations
@@ -49,21 +50,21 @@ IDLE_MS: Final = 12 * HOUR_MS
 MAX_MS: Final = 7 * 24 * HOUR_MS
 LINK_MS: Final = 5 * 60 * 1000
 RECORD_USE_MS: Final = 60_000
-"""Precision of the time of a session's last use. A write per request would be expensive."""
+"""Minimum time between two updates of a session's last use. A write per request would be expensive."""
 MAX_USER_AGENT: Final = 200
 MAX_SESSIONS: Final = 50
-"""Maximum number of sessions per key, and of sessions begun with links per organization. A new one ends the oldest."""
+"""Maximum number of sessions per key, and of link sessions per organization. A further session ends the oldest."""
 LOG_INS_PER_MINUTE: Final = 10
-"""Maximum number of log-ins per key and minute, because each is a write. People who share a key need fewer."""
+"""Maximum number of log-ins per key and minute, because each log-in writes to the database. People need fewer."""
 REPEAT_MS: Final = HOUR_MS
-"""How long further log-ins with a key are counted in the audit entry of the first one, to keep the audit log small."""
+"""Time after a key's first log-in in which further log-ins only increase a count in its audit entry."""
 MAX_REMEMBERED: Final = 10_000
-"""Maximum number of keys whose last audit entry is remembered, which takes one or two megabytes. The next log-in with a
-key that was forgotten gets its own entry."""
+"""Maximum number of keys whose last log-in entry is remembered; they take one or two megabytes. A log-in with a key
+that is not remembered gets a new entry."""
 PAGE_SIZE: Final = 100
-"""Sessions per page of a list."""
+"""Number of sessions per page of the session list."""
 LOGIN_PATH: Final = "/console/login/"
-"""Path prefix of a link; the token follows."""
+"""Path prefix of a log-in link. It is followed by the link's token."""
 LINK_INVALID: Final = (
     "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
 )
@@ -87,12 +88,12 @@ class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_operator(self) -> bool:
-        """True for operators, who see the installation and no organization."""
+        """True for operators, who see the whole installation instead of one organization."""
         return self.principal is None
 
 
 class NewSession(msgspec.Struct, frozen=True):
-    """A new session with the value of its cookie, which is not stored."""
+    """A new session and the value of its cookie. Only the hash of the cookie is stored."""
 
     cookie: str
     session_id: str
@@ -102,7 +103,7 @@ class NewSession(msgspec.Struct, frozen=True):
 
 
 class _Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that is about to begin: its organization, its key or link, and its client."""
+    """The properties of a session that is about to begin: organization, key or link, and client."""
 
     org_id: str | None
     key_id: str | None = None
@@ -113,7 +114,7 @@ class _Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedLogIn(msgspec.Struct, kw_only=True):
-    """A log-in with a key that has its own audit entry, and the number of log-ins counted in this entry."""
+    """The last log-in with a key that got an audit entry, and the number of log-ins counted in this entry."""
 
     act_id: str
     session_id: str
@@ -173,7 +174,7 @@ class ConsoleSessions:
     async def open_by_link(self, token: str, *, user_agent: str, address: str | None = None) -> NewSession:
         """Begin a session with a link; UnauthorizedError if it was used or has expired.
 
-        RateLimitError if too many log-ins from the address failed.
+        Raise RateLimitError if too many log-ins from the address have failed.
         """
         await self._failures.check(address, LogInKind.CONSOLE_LINK)  # before the write that consumes a link
         link = await console_sessions.consume_link(self._db, _hashes(token)) if is_token(token) else None
@@ -187,9 +188,10 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def open_by_key(self, key: str, *, user_agent: str, address: str | None = None) -> NewSession:
-        """Begin a session with an API key; UnauthorizedError if it is not valid.
+        """Begin a session with an API key; UnauthorizedError if the key is not valid.
 
-        RateLimitError as for links, or if there were too many log-ins with the key.
+        Raise RateLimitError if too many log-ins from the address have failed, or if the key was used for too many
+        log-ins.
         """
         principal = await self._access.authenticate(
             f"Bearer {key.strip()}", address=lambda: address, kind=LogInKind.CONSOLE_KEY
@@ -199,7 +201,7 @@ class ConsoleSessions:
         async with self._recording:
             recorded = self._recorded.get(principal.key_id)
             if recorded is not None and self._clock.now_ms() - recorded.at_ms < REPEAT_MS:
-                with suppress(NothingChangedError):  # the entry was deleted; this log-in gets its own
+                with suppress(NothingChangedError):  # if the audit entry was deleted, add a new entry
                     return await self._open_repeated(begun, recorded)
             return await self._open(begun, detail=f"with {principal.key_id}")
 
@@ -259,7 +261,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return which of the sessions have not ended. They have open streams, so their use is recorded too."""
+        """Return the sessions that have not ended, and record that they are in use, because they have open streams."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]
@@ -272,7 +274,8 @@ class ConsoleSessions:
     async def list(self, org_id: str | None, *, key_id: str | None = None, page: int = 1) -> list[ConsoleSession]:
         """Return a page of the active sessions of an organization, or of operators, newest first.
 
-        With `key_id`, only sessions begun with this key; or, if it is the id of a session, only that session.
+        With `key_id`, return only sessions that were begun with this key. `key_id` may also be the id of a single
+        session.
         """
         which, offset = self._active(org_id, key_id), (page - 1) * PAGE_SIZE
         return await console_sessions.list(self._db, which, offset=offset, limit=PAGE_SIZE)
@@ -288,7 +291,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def get(self, org_id: str | None, session_id: str) -> ConsoleSession | None:
-        """Return a session of an organization, or of operators; None if there is none, or it has ended."""
+        """Return a session of an organization, or of operators; None if it does not exist or has ended."""
         for session, key in await console_sessions.by_ids(self._db, [session_id]):
             if session.org_id == org_id and is_active(session, key, self._clock.now_ms()):
                 return session
@@ -297,13 +300,13 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         statements = [console_sessions.end(user.session_id)]
-        if recorded_session(user.session_id) == user.session_id:  # its log-in has an audit entry of its own
+        if recorded_session(user.session_id) == user.session_id:  # not a repeated log-in without an audit entry
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
         await self._db.write(statements)
 
     @unavailable_on_outage
     async def end(self, user: ConsoleUser, session_id: str) -> bool:
-        """End another session of the same organization; False if there is none."""
+        """End another session of the user's organization; False if no such session exists."""
         if await self.get(user.org_id, session_id) is None:
             return False
         record = self._audit.entry(Action.SESSION_ENDED, org_id=user.org_id, actor=user.session_id, target=session_id)
@@ -366,16 +369,16 @@ def _is_over(session: ConsoleSession, now_ms: int) -> bool:
 
 
 def _for_whom(name: str | None, role: str | None) -> list[str]:
-    """Describe the person that a link is for, and their role unless it is owner."""
+    """Return phrases for the audit log: the person that a link is for, and the role that it gives unless owner."""
     return [*([] if name is None else [f"for {name}"]), *([] if role is None else [f"as {role}"])]
 
 
 def _hash_for(token: str, role: str | None) -> str:
-    """The hash with which a link or a session is stored; `role` is None for owners and operators."""
+    """Return the hash under which a link or a session is stored; `role` is None for owners and operators."""
     as_owner, limited = _hashes(token)
     return as_owner if role is None else limited
 
 
 def _hashes(token: str) -> tuple[str, str]:
-    """Return two hashes: for owners and operators, which every version looks up; and for sessions with another role."""
+    """Return a token's hash for owners and operators, which every version looks up, and its hash for other roles."""
     return hashlib.sha256(token.encode()).hexdigest(), hashlib.sha256(f"role {token}".encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Limit failed log-ins by address; report them in the log, the audit log and the metrics, at a bounded rate.
+"""Limit failed log-ins per address, and report them at a bounded rate in the log, the audit log and the metrics.
 
-Keys and links cannot be guessed; the reports show attempts to guess them, and the limit rejects further attempts. Only
-failures are limited: a valid key always works, even if other log-ins fail from the same address, such as a proxy's.
+Keys and links are too long to be guessed; the reports show that guessing is attempted, and the limit stops it. Only
+failures are limited: a valid key works even if other log-ins from the same address, such as that of a proxy, fail.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.telemetry.prometheus import Counter
 
 MAX_ADDRESSES: Final = 10_000
-"""Maximum number of addresses whose failures are counted, which takes about a megabyte. Beyond that, the address with
-the oldest last failure is dropped."""
+"""Maximum number of addresses whose failures are counted; they take about a megabyte. If there are more, the address
+whose last failure is oldest is dropped."""
 FORGET_S: Final = 3600.0
-"""Seconds without a failure after which the count of an address starts again."""
+"""Time in seconds without a failure after which the failure count of an address restarts at zero."""
 REPORTS_PER_MINUTE: Final = 30
-"""Maximum number of reports per minute, for all addresses together. Attackers may have millions of addresses, and the
-audit log is kept for a year."""
+"""Maximum number of reports per minute for all addresses together. Attackers may have millions of addresses, and audit
+entries are kept for a year."""
 UNKNOWN: Final = "unknown"
-"""The actor in the audit log of a failed log-in without a known key."""
+"""The actor in the audit entry of a failed log-in, unless a known key was used."""
 
 _ANY: Final = "any"
 _log = logging.getLogger(__name__)
 
 Address = Callable[[], str | None]
-"""Returns the address that a request comes from; None if unknown. Called only when a log-in fails."""
+"""A function that returns the client address of a request, or None if unknown. It is called only if a log-in fails."""
 
 
 class LogInKind(StrEnum):
-    """What was used to log in."""
+    """The kind of credential that was used to log in."""
 
     API_KEY = "API key"
     CONSOLE_KEY = "key in the console"
@@ -80,7 +80,7 @@ class FailedLogIns:
     ) -> None:
         """Count a failure, and report the first, tenth, hundredth, … failure of a known address.
 
-        RateLimitError if there were too many failures. Pass the organization and the key if the key exists, but is
+        Raise RateLimitError if there were too many failures. Pass `org_id` and `key_id` if the key exists, but is
         revoked or has expired.
         """
         if self._counter is not None:
@@ -101,7 +101,7 @@ class FailedLogIns:
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
         times = "" if count == 1 else f", {count} times"
-        with suppress(UnavailableError):  # the failure is logged already, and the caller must get an answer
+        with suppress(UnavailableError):  # the failure is already in the log; do not fail the request
             await self._audit.record(
                 Action.LOG_IN_FAILED,
                 org_id=org_id,

@@ -1,7 +1,7 @@
 """Manage the API keys and the webhook secret of one organization, for its owners in the console.
 
-The command line manages all organizations. Here every call names the organization of the user, and keys of other
-organizations are reported as unknown. `actor` is the actor for the audit log.
+Every call passes the id of the user's organization, and keys of other organizations are reported as unknown. (The
+command line can manage all organizations.) `actor` is the actor for the audit log.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from matchpod.service.identity.principals import KeyState, KeyView, NewKey, Orga
 
 
 class KeyManagement:
-    """Manages the keys and the webhook secret of an organization, which each call names."""
+    """Manages the keys and the webhook secret of the organization that is passed to each call."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
     @unavailable_on_outage
     async def keys(self, org_name: str) -> list[KeyView]:
-        """Return all keys of the organization, newest first, but active keys before expired and revoked keys."""
+        """Return all keys of the organization: first active keys, then expired and revoked keys, each newest first."""
         newest_first = (await self._access.keys(org_name))[::-1]
         return sorted(newest_first, key=lambda key: key.state is not KeyState.ACTIVE)
 
@@ -44,13 +44,13 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def rotate(self, org_name: str, key_id: str, *, overlap_s: int, actor: str) -> NewKey:
-        """Replace a key; the old key expires after `overlap_s` at the latest."""
+        """Create a replacement for a key. The old key expires after at most `overlap_s` seconds."""
         await self._require(org_name, key_id)
         return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
 
     @unavailable_on_outage
     async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
-        """Revoke a key, which ends its sessions too; False if it was already revoked."""
+        """Revoke a key and end the console sessions begun with it; False if it was already revoked."""
         await self._require(org_name, key_id)
         return await self._access.revoke_key(key_id, actor=actor)
 
@@ -64,7 +64,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def replace_webhook_secret(self, org_name: str, *, actor: str) -> str:
-        """Replace the secret and return the new secret. The old secret also signs for a day."""
+        """Replace the webhook secret, and return the new secret. Callbacks are signed with both secrets for a day."""
         return await self._access.replace_webhook_secret(org_name, actor=actor)
 
     @unavailable_on_outage

@@ -1,8 +1,9 @@
 """Manage organizations and their API keys, and authenticate requests.
 
 A key is shown once, at creation; only its SHA-256 is stored (256 random bits need no slow hash). Unknown, revoked and
-expired keys get the same error text, which does not reveal which keys exist; only a missing or malformed header gets a
-different one. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
+expired keys get the same error text, so that it does not reveal which keys exist; only a missing or malformed header
+gets another text. Keys are cached for CACHE_MS, so for that time other processes may still accept a key that was
+revoked.
 """
 
 from __future__ import annotations
@@ -50,33 +51,34 @@ KEY_MALFORMED: Final = "Malformed Authorization header. Expected `Bearer <key>`.
 KEY_INVALID: Final = "The API key is not valid."
 
 KEY_PREFIX: Final = "mk_live_"
-"""Lets people and secret scanners recognize a leaked key."""
+"""The prefix of every API key, by which people and secret scanners recognize a leaked key."""
 SHOWN_CHARACTERS: Final = len(KEY_PREFIX) + 4
-"""Length of the stored start of a key, by which people distinguish keys; the other 39 characters cannot be guessed."""
+"""Number of characters at the start of a key that are stored, so that people can tell keys apart. The other 39
+characters cannot be guessed."""
 
 CACHE_MS: Final = 3_000
-"""How long a key is cached, and so how long a key revoked by another process may still work."""
+"""Time for which a key is cached. A key that another process revokes may still work for this time."""
 MAX_CACHED: Final = 4_096
-"""Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
+"""Maximum number of cached keys. If the cache is full, the key whose database read is oldest is dropped."""
 OLD_SECRET_MS: Final = 24 * 60 * 60 * 1000
-"""How long callbacks are also signed with a replaced webhook secret."""
+"""Time after the replacement of a webhook secret in which callbacks are also signed with the old secret."""
 
 RECORD_USE_MS: Final = 60_000
-"""Precision of the time of a key's last use. A write per request would be expensive."""
+"""Minimum time between two updates of a key's last use. A write per request would be expensive."""
 
 MAX_NAME: Final = 64
-"""Maximum number of characters in the name of an organization or key, which fits one line of a listing."""
+"""Maximum number of characters in the name of an organization or key, so that the name fits one line of a list."""
 DAY_S: Final = 24 * 60 * 60
 MAX_EXPIRES_IN_S: Final = 3_650 * DAY_S
-"""Maximum lifetime of a key, ten years; more is almost certainly a typo. A key may also have no expiry."""
+"""Maximum lifetime of a key that expires: ten years. A longer lifetime is almost certainly a typo."""
 MAX_OVERLAP_S: Final = 30 * DAY_S
-"""Maximum time that the old key may stay valid after a rotation."""
+"""Maximum time for which the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
 _REPLACED_BY: Final = "replaced by "
-"""Precedes the id of the new key in the audit log's entry about a rotation."""
+"""Prefix of the detail in the audit entry of a key rotation. The id of the new key follows."""
 _BEARER: Final = b"Bearer "
-"""The usual beginning of the header; clients may also write the scheme in lower case."""
+"""The usual beginning of the Authorization header. Clients may write the scheme in lower case, too."""
 _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 
 _log = logging.getLogger(__name__)
@@ -104,7 +106,7 @@ class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):
 class Access:
     """Organizations and API keys: authentication for the API, management for the command line and the console.
 
-    Acts are recorded in the audit log; `actor` is who acts.
+    Changes are recorded in the audit log; `actor` is the key, session or operator that made the change.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Access:
     ) -> Principal:
         """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
 
-        Instead, RateLimitError if too many log-ins from the address have failed.
+        Raise RateLimitError instead if too many log-ins from the address have failed.
         """
         try:
             key_hash = _hash(_read_header(authorization))
@@ -156,7 +158,7 @@ class Access:
         return cached.principal
 
     def known(self, authorization: bytes) -> Principal | None:
-        """Return the principal of a cached key; None if `authenticate` must be called."""
+        """Return the principal of a header's key if the key is cached; None if `authenticate` must be called."""
         key = authorization[len(_BEARER) :]
         cached = self._cache.get(hashlib.sha256(key).hexdigest()) if authorization.startswith(_BEARER) else None
         if cached is None:
@@ -167,7 +169,7 @@ class Access:
 
     @unavailable_on_outage
     async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
-        """Return which of the keys are active; the other keys are dropped from the cache."""
+        """Return the ids of those keys that are active, and drop the other keys from the cache."""
         now_ms = self._clock.now_ms()
         active: set[str] = set()
         for key in await api_keys.by_ids(self._db, key_ids):
@@ -178,8 +180,8 @@ class Access:
         return active
 
     async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
-        """Cache an active key that was just read. Inactive keys are not cached: they would evict active keys."""
-        # Read the old cache entry after the key, because a concurrent request may have recorded the use meanwhile.
+        """Cache a key that was just read and is active. (Cached inactive keys would evict active keys.)"""
+        # Get the old cache entry only now: while the key was read, a concurrent request may have recorded its use.
         before = self._cache.pop(key.key_hash, None)
         recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
         is_use_new = now_ms - recorded_at_ms >= RECORD_USE_MS
@@ -200,7 +202,7 @@ class Access:
         try:
             await api_keys.mark_used(self._db, key_id, now_ms)
         except DatabaseError as exc:
-            # The key is valid, so a failed write must not lock its holder out.
+            # The key is valid, so a request with it must not fail because of this write.
             _log.warning("key use not recorded", extra={"key_id": key_id, "reason": str(exc)})
 
     # --- organizations --------------------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ class Access:
         return [view_of(OrganizationView, organization) for organization in await organizations.list(self._db)]
 
     async def webhook_secret(self, org_name: str) -> str:
-        """The secret that the organization's callbacks are signed with."""
+        """Return the secret with which the organization's callbacks are signed."""
         organization = await self._organization(org_name)
         try:
             return self._vault.open(organization.webhook_secret)
@@ -236,17 +238,17 @@ class Access:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
     async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
-        """Record that the secret is revealed, then return it, so that it is never shown without a record."""
+        """Add an audit entry, then return the webhook secret, so that it is never shown without an audit entry."""
         secret = await self.webhook_secret(org_name)
         organization = await self._organization(org_name)
         await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])
         return secret
 
     async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
-        """Replace the webhook secret, from the next delivery attempt on; return the new secret.
+        """Replace the webhook secret, and return the new secret, which is used from the next delivery attempt on.
 
-        If `keeps_old`, callbacks are also signed with the old secret for OLD_SECRET_MS, so that receivers have time to
-        change to the new one.
+        If `keeps_old`, callbacks are signed with both secrets for OLD_SECRET_MS, so that receivers have time to switch
+        to the new secret.
         """
         organization = await self._organization(org_name)
         secret = self._new_webhook_secret()
@@ -281,7 +283,7 @@ class Access:
         _log.info("organization created", extra={"org_id": organization.id})
 
     async def _organization(self, name: str) -> Organization:
-        # No stored name has unprintable characters, and PostgreSQL rejects a NUL in a parameter.
+        # Do not query for an unprintable name: no organization has such a name, and PostgreSQL rejects NUL characters.
         found = None if unprintable_in(name) else await organizations.by_name(self._db, name)
         if found is None:
             raise AccessError(f"There is no organization named {printable(name)!r}.")
@@ -299,7 +301,7 @@ class Access:
         expires_in_s: int | None = None,
         actor: str = COMMAND_LINE,
     ) -> NewKey:
-        """Create a key; without `expires_in_s` it never expires. Its text is only in the return value."""
+        """Create a key; without `expires_in_s` it never expires. The key's text is returned, but not stored."""
         check_name(name, "The name of a key", shortest=0)
         if not scopes:
             raise AccessError("A key needs at least one scope.", field="scopes")
@@ -324,7 +326,7 @@ class Access:
         return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
 
     async def rotate_key(self, key_id: str, *, overlap_s: int, actor: str = COMMAND_LINE) -> NewKey:
-        """Create a key with the same name, rights and lifetime; the old one expires after `overlap_s` at the latest."""
+        """Create a key with the same name, rights and lifetime. The old key expires after at most `overlap_s`."""
         if not 0 <= overlap_s <= MAX_OVERLAP_S:
             raise AccessError(f"The overlap must be between 0 seconds and {MAX_OVERLAP_S // DAY_S} days.")
         old = await self._key(key_id)
@@ -349,9 +351,9 @@ class Access:
         return NewKey(text=text, view=key_view(key, now_ms))
 
     async def revoke_key(self, key_id: str, *, actor: str = COMMAND_LINE) -> bool:
-        """Revoke a key; False if it was already revoked, AccessError if unknown.
+        """Revoke a key; False if it was already revoked, AccessError if there is no such key.
 
-        Other processes may accept the key for another CACHE_MS.
+        Other processes may still accept the key for CACHE_MS.
         """
         key = await self._key(key_id)
         record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
@@ -362,7 +364,7 @@ class Access:
         return True
 
     async def _original_lifetime_ms(self, key: ApiKey) -> int | None:
-        """Return the lifetime that a key was created with. A rotation shortens it, but not that of the new key."""
+        """Return the lifetime with which a key was created, even if a rotation has shortened it; None if unlimited."""
         while detail := await audit_log.first_detail(self._db, key.org_id, Action.KEY_ROTATED.value, target=key.id):
             replacement = await api_keys.get(self._db, detail.removeprefix(_REPLACED_BY))
             if replacement is None:
@@ -380,7 +382,7 @@ class Access:
         lifetime_ms: int | None = None,
         text: str | None = None,
     ) -> tuple[str, ApiKey]:
-        """The text of a new key, random unless given, and its row."""
+        """Return the text and the row of a new key; the text is random unless given."""
         now_ms = self._clock.now_ms()
         text = text or KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         key = ApiKey(
@@ -422,7 +424,7 @@ def is_key_text(text: str) -> bool:
 
 
 def _read_header(authorization: str | None) -> str:
-    """The key in an Authorization header; the scheme is case-insensitive, as in HTTP."""
+    """Return the key in an Authorization header. The scheme is case-insensitive, as HTTP requires."""
     header = (authorization or "").strip(" \t")
     if not header:
         raise UnauthorizedError(KEY_MISSING)
@@ -430,7 +432,7 @@ def _read_header(authorization: str | None) -> str:
     key = key.lstrip(" ")
     if scheme.lower() != "bearer" or not key or " " in key:
         raise UnauthorizedError(KEY_MALFORMED)
-    if not is_key_text(key):  # we never issued it: skip the database
+    if not is_key_text(key):  # not a text that this service issues: skip the database
         raise UnauthorizedError(KEY_INVALID)
     return key
 

@@ -1,4 +1,4 @@
-"""The limits of each organization."""
+"""Limit the number of matches per organization."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import msgspec
 
 
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
-    """How many matches one organization may have at once, and create per minute; None for no limit."""
+    """The number of matches that an organization may have at a time and create per minute; None for no limit."""
 
     max_live_matches: int | None = None
-    """Matches that have not ended; counted in the database, so exact with any number of processes."""
+    """Maximum number of matches that have not ended. They are counted in the database, so the limit holds for all
+    processes together."""
     max_creations_per_minute: int | None = None
-    """New matches; each process counts separately."""
+    """Maximum number of new matches per minute. Each process counts separately."""
 
 
 UNLIMITED: Final = Quotas()

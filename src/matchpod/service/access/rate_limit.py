@@ -1,4 +1,4 @@
-"""Limit rates in the memory of this process: per key with token buckets, or for all clients together, in turn."""
+"""Limit rates within this process: per key with token buckets, or for all clients together in round-robin order."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from matchpod.core.errors import RateLimitError
 
 MAX_KEYS = 10_000
-"""Maximum number of buckets, which take one or two megabytes. Beyond that, the bucket of the least recently used key is
-dropped, and is full at the key's next use."""
+"""Maximum number of buckets; they take one or two megabytes. If there are more, the bucket of the least recently used
+key is dropped. The key's next use begins with a full bucket."""
 
 _MINUTE_S = 60.0
 _ROUNDING = 1e-6
-"""Fraction of a token that may still be missing when a timer fires, because of rounding."""
+"""Fraction of a token that may be missing, due to rounding, when the timer for the next token fires."""
 
 
 class RateLimiter:
-    """Allows each key `per_minute` units per minute, all of them at once after an idle minute.
+    """Allows `per_minute` units per key and minute. After an idle minute, they may be used all at once.
 
-    `owner` and `unit` are for the error message: whose limit it is, and what is counted.
+    The error message names `owner`, to which the limit applies, and `unit`, which is counted.
     """
 
     def __init__(self, per_minute: int, monotonic: Callable[[], float], *, owner: str, unit: str) -> None:
@@ -57,9 +57,9 @@ class RateLimiter:
 
 
 class FairPacer:
-    """Admits `burst` requests at once, then `per_second`, from the waiting clients in turn.
+    """Admits up to `burst` requests at once, then `per_second` requests per second, one per waiting client in turn.
 
-    A request waits at most `max_wait_s`. If that is 0, requests over the limit are rejected at once.
+    A request waits for at most `max_wait_s`. If `max_wait_s` is 0, requests over the limit are rejected at once.
     """
 
     def __init__(self, per_second: float, *, burst: int, max_wait_s: float, what: str) -> None:
@@ -67,11 +67,11 @@ class FairPacer:
         self._burst = float(burst)
         self._max_wait_s = max_wait_s
         self._most = int(max_wait_s * per_second)
-        """Maximum number of waiting requests per client. More would not be served in time."""
+        """Maximum number of waiting requests per client. Further requests would time out before their turn."""
         self._limit = f"{what} are served {per_second:g} times per second."
         self._tokens, self._since_s = self._burst, -math.inf
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """The waiting requests by client; the client whose turn is next comes first."""
+        """The waiting requests by client. The first client is the next to have a turn."""
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, client: str) -> None:
@@ -96,13 +96,13 @@ class FairPacer:
                     del self._queues[client]
 
     def _begin_turns(self) -> None:
-        """Begin the turns that are due, and schedule the next."""
+        """Admit the waiting requests for which there are tokens, and set a timer for the next request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         while self._queues:
             client, queue = self._queues.popitem(last=False)
-            while queue and queue[0].done():  # its wait timed out, but its task has not run since to remove it
+            while queue and queue[0].done():  # timed out, but its task has not removed it yet
                 queue.popleft()
             if queue and not self._take():
                 self._queues[client] = queue
@@ -111,7 +111,7 @@ class FairPacer:
             if queue:
                 queue.popleft().set_result(None)
             if queue:
-                self._queues[client] = queue  # at the end of the order: all other clients have a turn first
+                self._queues[client] = queue  # at the end: all other waiting clients have a turn first
         if self._queues:
             wait_s = (1.0 - self._tokens) / self._per_second
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._begin_turns)

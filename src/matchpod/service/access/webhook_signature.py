@@ -1,7 +1,7 @@
 """Sign and verify callbacks according to Standard Webhooks: an HMAC over id, timestamp and body.
 
-A secret is `whsec_` followed by base64. The signature header may hold several signatures, so that a secret can be
-replaced while receivers still use the old one.
+A secret is `whsec_` followed by base64. The signature header may contain several signatures, so that receivers that
+still use the old secret after a replacement can verify callbacks.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from matchpod.ports import Vault
 
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
-"""Size of a new secret; Standard Webhooks requires 24 to 64."""
+"""Size of a new secret in bytes. Standard Webhooks requires 24 to 64."""
 
 MIN_SECRET_BYTES = 24
 MAX_SECRET_BYTES = 64
 
 TOLERANCE_S = 300
-"""Allowed difference between the timestamp and the receiver's clock; prevents replay of a recorded callback."""
+"""Maximum difference in seconds between the timestamp and the receiver's clock. It limits for how long a recorded
+callback can be replayed."""
 
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
@@ -54,7 +55,7 @@ def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
 def verify(
     secrets: Sequence[str], headers: Mapping[str, str], body: bytes, *, now_s: int, tolerance_s: int = TOLERANCE_S
 ) -> bool:
-    """True if a signature matches one of the secrets and the timestamp is recent; header names in any case."""
+    """True if a signature matches one of the secrets and the timestamp is recent. Header names are case-insensitive."""
     lowered = {name.lower(): value for name, value in headers.items()}
     message_id, timestamp = lowered.get(ID_HEADER, ""), lowered.get(TIMESTAMP_HEADER, "")
     if not _MESSAGE_ID.fullmatch(message_id) or not _TIMESTAMP.fullmatch(timestamp):
@@ -66,17 +67,20 @@ def verify(
     for secret in secrets:
         expected = sign(secret, message_id, int(timestamp), body).encode()
         for signature in signatures:
-            is_valid |= hmac.compare_digest(expected, signature)  # compare all: the duration must reveal nothing
+            is_valid |= hmac.compare_digest(expected, signature)  # no early exit: it would reveal the match
     return is_valid
 
 
 def signing_secrets(
     vault: Vault, secret: bytes, old_secret: bytes | None, old_until_ms: int | None, *, now_ms: int
 ) -> list[str]:
-    """Return the secret, and the previous secret while it still signs; ValueError if the current one is unreadable."""
+    """Return the current secret and, while it is in use, the old secret.
+
+    ValueError if the current secret cannot be decrypted.
+    """
     secrets = [vault.open(secret)]
     if old_secret is not None and old_until_ms is not None and now_ms < old_until_ms:
-        with suppress(ValueError):  # its vault key was lost; the current secret is enough
+        with suppress(ValueError):  # the old secret cannot be decrypted; the current secret is enough
             secrets.append(vault.open(old_secret))
     return secrets
 
@@ -91,7 +95,7 @@ def attempt_headers(
     version: str,
     authorization: str | None = None,
 ) -> dict[str, str]:
-    """The headers of one attempt, signed with every secret. A retry has the same id and a new timestamp."""
+    """Return the headers of a delivery attempt. A retry has the same id, but a new timestamp."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Matchpod/{version}",
@@ -106,9 +110,9 @@ def attempt_headers(
 
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with signature and authorization hidden, which would allow a replay of the recorded callback.
+    """Return the headers with signature and authorization masked, because they would allow a replay of the callback.
 
-    The scheme of the signature is kept.
+    The version prefix of a signature, such as `v1,`, is kept.
     """
     hidden = {SIGNATURE_HEADER: f"{_SCHEME},{HIDDEN}", AUTHORIZATION_HEADER: HIDDEN}
     return {name: hidden.get(name, value) for name, value in headers.items()}

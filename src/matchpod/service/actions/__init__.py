@@ -1,1 +1,1 @@
-"""Accept requests for actions on matches, and show them."""
+"""Accept requests for actions on matches, and show the state of requested actions."""

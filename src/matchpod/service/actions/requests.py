@@ -1,7 +1,7 @@
-"""Accept requests for actions on matches, and show their state.
+"""Accept requests for actions on matches, and show the state of requested actions.
 
-A request is stored as an entry of the match's log, which the process that drives the match folds like every other
-entry, and as a row for reads. That process finds the entry by itself; it is notified only to find it sooner.
+A request is stored twice: as a row for readers, and as an entry of the match's log. The process that drives the match
+applies the entry like any other. It is notified of the entry, but would also find it without a notification.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _log = logging.getLogger(__name__)
 
 
 class AcceptedAction(msgspec.Struct, frozen=True):
-    """An accepted request."""
+    """The action of an accepted request."""
 
     action: ActionView
     is_replayed: bool = False
-    """True if it was accepted for an earlier request with the same idempotency key."""
+    """True if an earlier request with the same idempotency key created the action."""
 
 
 class ActionRequests:
@@ -86,9 +86,9 @@ class ActionRequests:
         org_id: str | None,
         used: Idempotency | None = None,
     ) -> ActionRow:
-        """Store a request; ActionNotPossibleError if the match is no longer running.
+        """Store a request; ActionNotPossibleError if the match has ended.
 
-        DuplicateError if another request has used the idempotency key meanwhile.
+        Raise DuplicateError if a concurrent request has used the same idempotency key.
         """
         now_ms = self._clock.now_ms()
         stored = ActionRow(
@@ -118,7 +118,7 @@ class ActionRequests:
         return stored
 
     async def _announce(self, entry: RawEntry) -> None:
-        """Notify the process that drives the match; if that fails, the process finds the entry by itself."""
+        """Notify the process that drives the match. If that fails, the process finds the entry a little later."""
         live = self._live.publish(entry)
         if live is not None:
             live.woken.set()
@@ -128,7 +128,7 @@ class ActionRequests:
 
 
 class Actions:
-    """The actions on the matches of all organizations; each organization can access only its own."""
+    """Accepts and shows actions on matches. Each organization can access only its own matches."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Actions:
 
     @unavailable_on_outage
     async def request(self, principal: Principal, server_id: str, body: bytes, key: str | None) -> AcceptedAction:
-        """Accept a request for an action, or return the one that was accepted with the same key and body."""
+        """Accept a request for an action, or return the action of an earlier request with the same key and body."""
         if not principal.may_act:
             raise ForbiddenError("This needs the rights to act on matches.")
         check_key(key)
@@ -170,7 +170,8 @@ class Actions:
                 used=used,
             )
         except DuplicateError:
-            # A concurrent request used the same key. Without a key, the duplicate is a bug.
+            # A concurrent request used the same idempotency key. If this request has no key, the error is a bug: raise
+            # it.
             if (earlier := await self._earlier(row, used)) is None:
                 raise
             return earlier
@@ -178,7 +179,7 @@ class Actions:
 
     @unavailable_on_outage
     async def list(self, principal: Principal, server_id: str) -> MatchActionsView:
-        """Return the actions that are possible now, and the requested ones."""
+        """Return which actions are possible now, and the actions that were requested on the match."""
         row = await self._own_row(principal, server_id)
         reader = await self._reader(row)
         found = await match_actions.of_server(self._db, row.id)
@@ -198,7 +199,7 @@ class Actions:
         return self._view(principal, row, found)
 
     async def _earlier(self, row: ServerRow, used: Idempotency | None) -> AcceptedAction | None:
-        """The action of an earlier request with this key; IdempotencyConflictError if its body was different."""
+        """Return the action of an earlier request with this key; IdempotencyConflictError if the bodies differ."""
         action_id = await made_before(self._db, used)
         found = None if action_id is None else await match_actions.get(self._db, row.id, action_id)
         if found is None:
@@ -206,7 +207,7 @@ class Actions:
         return AcceptedAction(action_view(found, has_ended=row.has_ended, shows_actor=True), is_replayed=True)
 
     async def _reader(self, row: ServerRow) -> MatchReader | Obstacle:
-        """Return the reader of a running match, valid until the next await; or else why no action is possible."""
+        """Return the reader of a running match, to be used before the next await, or why no action is possible."""
         if row.has_ended:
             return _ENDED
         live = self._live.get(row.id)
@@ -229,7 +230,7 @@ def _not_possible(obstacle: Obstacle) -> ActionNotPossibleError:
 
 
 def _describe(action: ActionRequest) -> str:
-    """The action, for the audit log: its type and fields."""
+    """Describe an action for the audit log: its type and the fields that are set."""
     given = {**action.fields(), "reason": action.reason, "by": action.by}
     words = [action.type.value, *(f"{name} {value}" for name, value in given.items() if value is not None)]
     return ", ".join(words)

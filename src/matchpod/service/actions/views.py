@@ -20,7 +20,7 @@ from matchpod.storage.match_actions import ActionRow
 
 
 class _Named(msgspec.Struct):
-    """The type of a stored request, which every version stores."""
+    """The only field of a stored request that all versions are known to write: its type."""
 
     type: str
 
@@ -112,9 +112,9 @@ class MatchActionsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 def action_view(
     row: ActionRow, *, has_ended: bool, shows_actor: bool, restores: RestorePoint | None = None
 ) -> ActionView:
-    """Return the view of an action. An unfinished action of an ended match has failed, even if that was not stored.
+    """Return the view of an action. If the match has ended, an action that was unfinished is shown as failed.
 
-    If a later version stored the request, the view has only the fields that this version knows.
+    If a later version stored the request, the view lacks fields that this version does not know.
     """
     request = _read_request(row.request, type=ActionType.SAY)
     is_lost = has_ended and not row.state.is_final
@@ -141,7 +141,7 @@ def action_view(
 
 
 def possible_actions(reader: MatchReader | Obstacle) -> Iterator[PossibleAction]:
-    """Yield for each action whether it is possible, and why not. Without a running server, none is possible."""
+    """Yield, for each type of action, whether it is possible now, and if not, why."""
     for action_type, rule in ACTIONS.items():
         found = reader if isinstance(reader, Obstacle) else reader.obstacle(action_type)
         yield PossibleAction(
@@ -154,6 +154,6 @@ def possible_actions(reader: MatchReader | Obstacle) -> Iterator[PossibleAction]
 
 
 def restorable_rounds(reader: MatchReader | Obstacle) -> tuple[RestorableRound, ...]:
-    """The rounds that can be played again."""
+    """Return the rounds that can be played again."""
     points = () if isinstance(reader, Obstacle) else reader.match.restorable()
     return tuple(RestorableRound(round=point.round, rounds_kept=point.rounds_kept, text=point.text) for point in points)

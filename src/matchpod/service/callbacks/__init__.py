@@ -1,1 +1,1 @@
-"""Deliver callbacks, and show their deliveries."""
+"""Deliver callbacks, and show their delivery attempts."""

@@ -1,7 +1,7 @@
-"""Show callers the deliveries of their callbacks, and send callbacks again on request.
+"""Show callers their callbacks and delivery attempts, and redeliver callbacks on request.
 
-The web layer has checked scope, role and query. A callback of another organization does not exist for the caller. A
-request to send a callback again makes it due. `wake` wakes the dispatcher of this process, which sends it.
+The web layer has already checked scope, role and query. Callbacks of other organizations are reported as unknown. A
+redelivery request makes the callback due and calls `wake`, so that the dispatcher of this process sends it at once.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
-"""Maximum number of callbacks that one request sends again. To send more, send another request with the time in the
-response."""
+"""Maximum number of callbacks per redelivery request. For further callbacks, the caller sends another request with the
+time in the response (`next_since`)."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6
-"""Maximum number of redelivery requests per organization and minute, for one callback and for many callbacks. Each
-causes requests to a receiver."""
+"""Maximum number of redelivery requests per organization and minute: for a single callback, and for all callbacks since
+a time. They are limited because each causes requests to receivers."""
 
 _log = logging.getLogger(__name__)
 
 
 class CallbackDeliveries:
-    """The callbacks of all organizations; each organization can access only its own."""
+    """Shows and redelivers callbacks. Each organization can access only its own callbacks."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def list(self, principal: Principal, query: CallbacksQuery) -> callback_views.CallbacksPage:
-        """The organization's callbacks, newest first."""
+        """Return a page of the organization's callbacks, newest first."""
         total, found = await callback_lists.list_page(self._db, principal.org_id, query)
         return callback_views.callbacks_page(query, total, found)
 
@@ -75,7 +75,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def redeliver(self, principal: Principal, callback_id: str) -> callback_views.CallbackItem:
-        """Request one more attempt; CallbackWaitingError while an attempt is under way or scheduled."""
+        """Request another delivery attempt; CallbackWaitingError if an attempt is already under way or scheduled."""
         row = await self._own(principal, callback_id)
         self._single.acquire(principal.org_id)
         record = self._audit.act_of(principal, Action.CALLBACK_REDELIVERED, target=row.id)
@@ -87,7 +87,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def redeliver_given_up(self, principal: Principal, body: bytes) -> callback_views.Redelivery:
-        """Request one more attempt for each given-up callback since the time in the body, oldest first."""
+        """Request another attempt for each given-up callback created since the time in the body, oldest first."""
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)
         detail = f"all that were given up since {iso_time(from_ms)}"

@@ -1,7 +1,7 @@
 """Deliver the callbacks in the outbox that are due.
 
-A callback gets two attempts, the second 5 s after the first one failed, and one more each time its caller or an
-operator requests it.
+A callback gets at most two attempts: if the first attempt fails, it is retried after 5 s. The caller or an operator can
+request further attempts, which are not retried.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.servers import CallbackTerms
 
 MAX_ATTEMPTS: Final = 2
-"""Number of attempts per callback, unless more are requested; documented for callers."""
+"""Maximum number of automatic attempts per callback, as documented for callers."""
 
 RETRY_AFTER_MS: Final = 5_000
-"""Time from the end of a failed attempt to the next attempt; enough for a receiver to restart."""
+"""Delay between a failed attempt and its retry. It is long enough for a receiver to restart."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         limits: DispatchLimits = LIMITS,
         spans: MatchSpans = NO_SPANS,
     ) -> None:
-        """`wall_s` returns the system time for the timestamp header; unlike it, `clock` never jumps."""
+        """`wall_s` returns the system time, for the timestamp header. `clock` never jumps, unlike the system time."""
         super().__init__(
             db=db, clock=clock, sender=sender, metrics=metrics, owner=owner, places=sender.capacity, limits=limits
         )
@@ -99,7 +99,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
             authorization = None if row.auth is None else self._vault.open(row.auth)
         except ValueError as exc:
             self._unsendable(row, str(exc))
-            return PutOff()  # this counts as no attempt, so the callback is delivered once the vault key is correct
+            return PutOff()  # no attempt is counted: the callback is sent once the vault key is correct
         try:
             headers = attempt_headers(
                 secrets,
@@ -117,7 +117,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         return Prepared(request=self._request(row, terms, headers), context=context)
 
     def retry_at_ms(self, row: CallbackRow, number: int) -> int | None:
-        # Requested attempts have higher numbers, so they are not retried.
+        # Attempts on request have numbers above MAX_ATTEMPTS, so they are not retried.
         return None if number >= MAX_ATTEMPTS else self._clock.now_ms() + self._retry_after_ms
 
     def was_sent(self, row: CallbackRow, prepared: Prepared, delivery: ports.Delivery, began_ms: int) -> None:
@@ -131,7 +131,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
         if is_given_up:
             self._metrics.callbacks_given_up.inc()
-        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # later attempts were requested by people
+        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # not an attempt on request
             self._metrics.callback_delay_s.observe(max(0, self._clock.now_ms() - row.created_at_ms) / 1000)
 
     def _request(self, row: CallbackRow, terms: CallbackTerms | None, headers: dict[str, str]) -> ports.CallbackRequest:

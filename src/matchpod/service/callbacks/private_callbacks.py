@@ -1,8 +1,8 @@
-"""Decide whether the callbacks of a match may go to private addresses. The decision is stored with the match.
+"""Decide whether the callbacks of a match may be sent to private addresses. The decision is stored with the match.
 
-If the setting is set, it decides. Otherwise private addresses are allowed if only this machine can call the service,
-because it listens on loopback and its public URL is a loopback URL. Other machines may still reach it through a proxy.
-A request with a valid key is evidence of a proxy if its `Host` is another host, or if it was forwarded for another
+If MATCHPOD_CALLBACK_PRIVATE is set, it decides. Otherwise private addresses are allowed only if the service listens on
+loopback and its public URL is a loopback URL, so that other machines can reach the service only through a proxy. A
+request with a valid key is evidence of a proxy if its `Host` is another host, or if it was forwarded for another
 machine. After such a request, private addresses are denied for new matches, in all processes and after restarts.
 Existing matches keep their decision.
 """
@@ -18,9 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class PrivateCallbacks:
-    """Decides about private addresses for new and for existing matches.
+    """Decides whether callbacks of new and existing matches may be sent to private addresses.
 
-    `by_settings` is the decision of the settings; `is_explicit` is True if MATCHPOD_CALLBACK_PRIVATE is set.
+    `by_settings` is the decision that follows from the settings; `is_explicit` is True if MATCHPOD_CALLBACK_PRIVATE is
+    set.
     """
 
     def __init__(self, *, db: Database, by_settings: bool, is_explicit: bool) -> None:
@@ -32,7 +33,7 @@ class PrivateCallbacks:
 
     @property
     def is_watching(self) -> bool:
-        """True while a request through a proxy would change the decision, or while such a request is not stored."""
+        """True if requests must be checked for a proxy: the settings do not decide, and no evidence is stored."""
         return self._by_settings and not self._is_explicit and not self._is_stored
 
     async def are_allowed(self) -> bool:
@@ -43,19 +44,19 @@ class PrivateCallbacks:
         return self._by_settings and not self._is_proxy_known
 
     async def proxy_seen(self, header: str) -> None:
-        """Record that a request came through a proxy; `header` is the request header that revealed it."""
+        """Record that a request came through a proxy; `header` is the request header that shows this."""
         self._close(header)
         try:
             await proxy_evidence.store(self._db, header)
-        except DatabaseError as exc:  # do not fail the request: the next request through the proxy is stored
+        except DatabaseError as exc:  # do not fail the request; the next one is evidence, too
             _log.warning("evidence of a proxy not stored", extra={"reason": str(exc)})
         else:
             self._is_stored = True
 
     def may_send(self, decided: bool | None) -> bool:
-        """True if a callback may go to a private address.
+        """True if a callback may be sent to a private address.
 
-        `decided` is the decision stored with its match; None if an earlier version created the match.
+        `decided` is the decision that is stored with the match; None if an earlier version created the match.
         """
         return self._by_settings if self._is_explicit or decided is None else decided
 

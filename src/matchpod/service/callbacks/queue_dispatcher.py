@@ -1,8 +1,8 @@
-"""Deliver the due rows of a queue, each row in its own task. One queue has callbacks, the other webhook deliveries.
+"""Deliver the due rows of a queue, each row in its own task. There are two queues: callbacks, and webhook deliveries.
 
-Each queue has its own dispatcher with its own places, so slow receivers of one queue do not delay the other queue. An
-attempt is recorded after it was made. If a crash interrupts an attempt, the attempt is repeated with the same id, bytes
-and attempt number. Claiming a row postpones its next attempt, which limits such repeats.
+Each queue has its own dispatcher with its own limit of concurrent attempts, so slow receivers of one queue do not delay
+the other queue. An attempt is recorded after it was made. If a crash interrupts an attempt, the attempt is repeated
+with the same id, body and attempt number. A claimed row is leased, so it is repeated only after its lease has expired.
 """
 
 from __future__ import annotations
@@ -27,31 +27,34 @@ from matchpod.storage import outbox
 from matchpod.storage.outbox import Queue
 
 MAX_PER_HOST: Final = 1_024
-"""Maximum number of concurrent attempts to one host of an organization. If 1,000 attempts to a host hang, attempts to
-other hosts still get through. If a host never answers, timeouts still allow 100 attempts to it per second."""
+"""Maximum number of concurrent attempts per organization and host, so that attempts to other hosts still get through if
+1,000 attempts to one host hang. A host that never answers still gets 100 attempts per second, because each attempt
+times out after 10 s."""
 
 PAGE: Final = 64
-"""Maximum number of rows per claim. Starting them takes about 30 ms; the next claim can choose more urgent rows."""
+"""Maximum number of rows per claim. Starting their tasks takes about 30 ms. Then the next claim can prefer other
+rows."""
 
 CANDIDATES: Final = 1_024
-"""Number of due rows that a page is chosen from. It is larger than a page, so that there is a choice."""
+"""Maximum number of due rows that are read per claim. The rows to claim (at most PAGE) are chosen from them."""
 
 KNOWN_RECEIVERS: Final = 10_000
-"""Maximum number of receivers for which the dispatcher remembers whether their last attempt was answered."""
+"""Maximum number of receivers for which the dispatcher remembers whether they answered the last attempt."""
 
 ATTEMPT_S: Final = 15.0
-"""Timeout of an attempt. It is longer than the sender's own timeout of 10 s, and shorter than the lease, so that two
-processes do not send the same row."""
+"""Timeout of an attempt in seconds. It is longer than the sender's own timeout of 10 s, and shorter than the lease of a
+row, so that two processes do not send the same row at the same time."""
 
 POLL_S: Final = 1.0
-"""Seconds between polls of the queue without a call of `wake`; other processes add rows too."""
+"""Interval in seconds at which the queue is polled unless `wake` is called. Other processes add rows without calling
+it."""
 
 ROOM_S: Final = 0.1
-"""Pause between the end of an attempt and the poll that it causes. A poll is expensive while many due rows have to
-wait for a place, so attempts that end within the pause share one poll."""
+"""Delay in seconds between the end of an attempt and the poll that it triggers if due rows are waiting. Polls are then
+expensive, so all attempts that end within the delay trigger only one poll."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Pause before the database is used again after an error."""
+"""Delay in seconds before a failed use of the database is retried."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -89,25 +92,25 @@ class Queued(Protocol):
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that is ready to be sent, and the trace that it is part of."""
+    """A request that is ready to be sent, and the trace context that it carries."""
 
     request: ports.CallbackRequest
     context: TraceContext | None = None
 
 
 class Unsendable(msgspec.Struct, frozen=True, kw_only=True):
-    """The request cannot be built. This counts as a failed attempt."""
+    """The result if the request of a row cannot be built. This counts as a failed attempt."""
 
     error: str
     is_final: bool = False
-    """True if the row is not retried."""
+    """True if the row must not be retried."""
 
 
 class PutOff(msgspec.Struct, frozen=True, kw_only=True):
-    """The row cannot be sent now. No attempt is counted."""
+    """The result if a row cannot be sent now. No attempt is counted."""
 
     until_ms: int | None = None
-    """When to try again; None to try again when the lease expires."""
+    """When to try again, but not before the lease expires; None to try again as soon as the lease has expired."""
 
 
 Row = TypeVar("Row", bound=Queued)
@@ -117,9 +120,9 @@ class QueueDispatcher(ABC, Generic[Row]):
     """Delivers the rows of a queue; any number of processes may share a database."""
 
     what = ""
-    """The name of a row in logs."""
+    """The noun for a row in log messages, such as `callback`."""
     part = "callbacks"
-    """The label of its errors in the metrics."""
+    """The metrics label under which errors of the dispatcher are counted."""
     queue: Queue
 
     def __init__(
@@ -143,7 +146,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._shares = FairShares(places, per_host=limits.max_per_host)
         self._has_answered: dict[Receiver, bool] = {}
-        self._is_limited = False  # due rows may be waiting for a place
+        self._is_limited = False  # due rows may be waiting because a limit of concurrent attempts was reached
         self._retries: list[int] = []  # a heap of the times at which retries of this process are due
         self._woken = asyncio.Event()
         self._is_draining = False
@@ -164,19 +167,19 @@ class QueueDispatcher(ABC, Generic[Row]):
 
     @abstractmethod
     async def prepare(self, row: Row) -> Prepared | Unsendable | PutOff:
-        """Return the request to send, or why there is none."""
+        """Return the request to send, or why the row cannot be sent."""
 
     @abstractmethod
     def retry_at_ms(self, row: Row, number: int) -> int | None:
-        """Return when to retry after failed attempt `number`; None if the row is given up."""
+        """Return when to retry after attempt `number` has failed; None to give the row up."""
 
     @abstractmethod
     def log_fields(self, row: Row) -> dict[str, str | int | bool | None]:
-        """Return the log fields of an attempt."""
+        """Return the fields with which attempts of a row are logged."""
 
     @abstractmethod
     def count(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
-        """Count an attempt in the metrics."""
+        """Update the metrics after an attempt."""
 
     def also_recorded(self, _row: Row, _delivery: ports.Delivery, _number: int) -> list[ports.Statement]:
         """Return statements to be executed in the transaction that records an attempt."""
@@ -191,7 +194,7 @@ class QueueDispatcher(ABC, Generic[Row]):
     # --- the loop -------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Deliver until drained. If cancelled, attempts in flight are cancelled too."""
+        """Deliver rows until `drain` is called. On cancellation, cancel the attempts in flight."""
         self._has_stopped.clear()
         try:
             while not self._is_draining:
@@ -207,7 +210,10 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Stop claiming rows, and wait for attempts in flight. Cancel them after the timeout; they are repeated."""
+        """Stop claiming rows, and wait for attempts in flight.
+
+        After the timeout, the attempts are cancelled. They are repeated later, by any process.
+        """
         self._is_draining = True
         self._woken.set()
         with suppress(TimeoutError):
@@ -220,7 +226,7 @@ class QueueDispatcher(ABC, Generic[Row]):
     # --- due rows -------------------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
-        """Claim due rows, then wait. Never raises, except when cancelled."""
+        """Claim and send due rows, then wait until the next poll. Only cancellation raises an error."""
         try:
             now_ms = self._clock.now_ms()
             while self._retries and self._retries[0] <= now_ms:
@@ -243,7 +249,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             pass
 
     async def _claim_page(self) -> bool:
-        """Claim and send a page of due rows whose receivers have room. Return True if more rows may be sent now."""
+        """Claim due rows of receivers below their limits, and start to send them. True if more rows may be due."""
         full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
@@ -253,11 +259,11 @@ class QueueDispatcher(ABC, Generic[Row]):
             outbox.due_callbacks, self._db, now_ms=now_ms, limit=limit, without_hosts=full_hosts, queue=self.queue
         )
         due = await find(without_orgs=full_orgs)
-        if len(due) == limit:  # rows of other organizations may have been cut off by the limit
+        if len(due) == limit:  # other organizations may have due rows beyond the limit
             due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
         turns = self._shares.choose([Receiver(row.org_id, row.host) for row in due], self._limits.page, rank=self._rank)
         ids = [due[position].id for position in turns]
-        # The leases of these rows expired while their attempts waited to be recorded. Do not send them twice.
+        # Rows in flight are due if their lease expired before the attempt was recorded. Do not send them again.
         unrecorded = [row_id for row_id in ids if row_id in self._in_flight]
         if unrecorded:
             await self._db.write([outbox.extend_leases(unrecorded, now_ms, self.queue)])
@@ -268,11 +274,11 @@ class QueueDispatcher(ABC, Generic[Row]):
         return 0 < len(ids) < len(due)
 
     def _rank(self, receiver: Receiver) -> int:
-        """Return the rank of a receiver: it is lowest if the last attempt was answered, and highest if it was not."""
+        """Return the rank of a receiver, to prefer receivers that answered the last attempt (0) or are unknown (1)."""
         return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
 
     def _start(self, row: Row) -> None:
-        if not self._is_over:  # a row that was claimed after draining is sent again when its lease expires
+        if not self._is_over:  # otherwise the row becomes due again when its lease expires
             task = asyncio.create_task(self._deliver(row), name=f"{self.what} {row.id}")
             self._in_flight[row.id] = task
             self._shares.hold(self.receiver(row))
@@ -282,12 +288,12 @@ class QueueDispatcher(ABC, Generic[Row]):
         del self._in_flight[row.id]
         self._shares.release(self.receiver(row))
         if self._is_limited:
-            self._is_limited = False  # until the next claim, so that several ended attempts cause only one poll
+            self._is_limited = False  # until the next claim, so that several ended attempts trigger only one poll
             asyncio.get_running_loop().call_later(ROOM_S, self._woken.set)
 
     async def _wait(self) -> None:
         wait_s = self._limits.poll_s
-        if self._retries:  # do not wait if a retry became due since the claim
+        if self._retries:  # wait only until the first retry is due
             wait_s = min(wait_s, (self._retries[0] - self._clock.now_ms() + 1) / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -308,7 +314,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         try:
             prepared = await self._retry_while_unavailable(lambda: self.prepare(row))
             began_ms = self._clock.now_ms()
-            # After waiting for the database, the lease may be too short for an attempt. Then the row is claimed again.
+            # If the database was slow, the lease may expire during the attempt. Put the row back, to be claimed again.
             if isinstance(prepared, PutOff) or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
                 due_ms = (prepared.until_ms if isinstance(prepared, PutOff) else None) or began_ms
                 put_back = outbox.put_back(self.queue, row.id, lease_until_ms=row.lease_until_ms, due_ms=due_ms)
@@ -368,14 +374,14 @@ class QueueDispatcher(ABC, Generic[Row]):
         try:
             await self._retry_while_unavailable(lambda: self._db.write(statements))
         except ports.NothingChangedError:
-            # The lease expired before the attempt was recorded. The receiver recognizes the repeated id.
+            # The lease expired before the attempt was recorded, and the row was sent again, with the same id.
             _log.warning("duplicate %s delivery", self.what, extra=self.log_fields(row))
             return
         await self.after_recording(row, number, delivery)
         if next_at_ms is not None:
             heappush(self._retries, next_at_ms)
             if next_at_ms - self._clock.now_ms() < self._limits.poll_s * 1000:
-                self._woken.set()  # the current wait may be too long
+                self._woken.set()  # the loop may be waiting for longer
 
     def _report(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
         fields = self.log_fields(row) | {
@@ -390,7 +396,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self.count(row, delivery, is_given_up=is_given_up)
 
     async def _retry_while_unavailable(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Retry until the database is available, without a limit, because every attempt must be recorded."""
+        """Retry for as long as the database is unavailable, because every attempt must be recorded."""
         while True:
             try:
                 return await work()
@@ -399,7 +405,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
 
 def outcome_of(delivery: ports.Delivery) -> str:
-    """Return the outcome of an attempt, as a label of metrics."""
+    """Return the metrics label for the outcome of an attempt."""
     if delivery.is_success:
         return "delivered"
     return "no_answer" if delivery.status is None else "refused"

@@ -1,8 +1,8 @@
 """Receive the demos that game servers upload, stream them to the storage, and record how each upload ended.
 
-The match plugin posts a demo once, with a timeout of 100 s, and never retries. So uploads of known matches are accepted
-even if they are late. An upload waits for another upload of its server, and for the database. It is rejected only
-because of a limit or a full storage.
+The match plugin posts a demo once, with a timeout of 100 s, and never retries. So an upload of a known match is
+accepted even if it is late. It waits while its server has another upload in progress, or while the database is
+unavailable.
 """
 
 from __future__ import annotations
@@ -40,22 +40,23 @@ from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerRow
 
 BLOCK_BYTES: Final = 128 * 1024
-"""Bytes of an upload that are collected before they are written. With the read buffer of its connection, an upload
-uses less than a megabyte of memory."""
+"""Number of bytes of an upload that are collected before they are written. Together with the read buffer of its
+connection, an upload uses less than a megabyte of memory."""
 SILENT_S: Final = 30.0
-"""Timeout of an upload that sends no bytes."""
+"""Timeout in seconds for the next bytes of an upload."""
 RETRY_S: Final = 1.0
-"""Pause before a failed database access is retried, or before checking whether the server's other upload has ended."""
+"""Interval in seconds at which a failed database access is retried, or at which an upload checks whether the server's
+previous upload has ended."""
 SPACE_CHECK_BYTES: Final = 64 * 1024 * 1024
-"""Received bytes between two checks of the free space."""
+"""Number of received bytes after which the free space is checked again."""
 UPLOAD_ID_BYTES: Final = 16
 RETRY_AFTER_S: Final = 5
 
 _FILE_NAME: Final = re.compile(r"[^A-Za-z0-9_.() -]")
 _MAX_FILE_NAME: Final = 120
 NO_MATCH_ID: Final = 0
-"""The match id that a plugin may send if it no longer knows its match. Such a demo is accepted, because the plugin
-uploads it only once."""
+"""The match id that a plugin may send if it no longer knows its match. The demo is accepted nevertheless, because the
+plugin does not upload it again."""
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 _log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     file_name: str = ""
     map_number: int | None = None
-    """The number of the map, from 0 as in the plugin."""
+    """The plugin's number of the map; the first map is 0."""
     match_id: int | None = None
     """The plugin's id of the match in which the demo was recorded."""
     announced_bytes: int | None = None
@@ -84,7 +85,7 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an upload. Without a reason, the demo is available."""
+    """How an upload ended. If `reason` is None, the demo is complete and available."""
 
     reason: MissingReason | None
     received_bytes: int
@@ -92,7 +93,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of uploads; None for no limit. The times differ from their defaults only in tests."""
+    """The limits of uploads; None for no limit. Only tests change the timeouts and intervals."""
 
     demo_bytes: int | None = None
     org_bytes: int | None = None
@@ -104,7 +105,7 @@ class UploadLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uploads:
-    """Receives the uploads of one process."""
+    """Receives the uploads that arrive at this process."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Uploads:
         limits: UploadLimits,
         on_ended: Callable[[Ended], None] = lambda _: None,
     ) -> None:
-        """`owner` identifies this process. `on_ended` is called at the end of every upload that began."""
+        """`owner` identifies this process. `on_ended` is called whenever an upload that had begun has ended."""
         self._db = db
         self._clock = clock
         self._storage = storage
@@ -133,7 +134,7 @@ class Uploads:
 
     @unavailable_on_outage
     async def sender(self, head: UploadHead) -> Sender | None:
-        """Return the sender with this token; None if the token is unknown, or if its match rejects the demo."""
+        """Return the server with this token; None if the token is unknown, or if its match rejects the demo."""
         return await self._insist(lambda: self._find(head)) if _TOKEN.fullmatch(head.token) else None
 
     async def _find(self, head: UploadHead) -> Sender | None:
@@ -156,7 +157,8 @@ class Uploads:
     async def receive(self, sender: Sender, head: UploadHead, parts: AsyncIterator[bytes]) -> Ended:
         """Receive an upload, and record its end. `parts` raises EOFError if the connection is lost.
 
-        If this is cancelled, the upload is recorded as interrupted. UnavailableError if the upload could not begin.
+        On cancellation, the upload is recorded as interrupted. Raise UnavailableError if the database is unavailable,
+        or if the server's other upload does not end.
         """
         began_ms = self._clock.now_ms()
         upload = self._new_upload(sender, head)
@@ -172,7 +174,7 @@ class Uploads:
                     writer = await self._storage.create(upload.storage_key)
                     reason = await self._store(demo, receipt, writer, parts)
             if reason is None and writer is not None:
-                await _to_its_end(receipt.commit(writer))  # without a timeout, so that no commit is left half done
+                await _to_its_end(receipt.commit(writer))  # no timeout: a commit must not be interrupted
         except TimeoutError:
             reason = MissingReason.TOO_SLOW
         except StorageFullError as exc:
@@ -191,7 +193,7 @@ class Uploads:
         return ended
 
     async def run(self) -> None:
-        """Store the progress of the uploads every few seconds, until cancelled."""
+        """Store the progress of the uploads in progress every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
             received = {upload_id: receipt.bytes for upload_id, receipt in self._active.items()}
@@ -216,7 +218,7 @@ class Uploads:
         )
 
     async def _begin(self, sender: Sender, head: UploadHead, upload: Upload) -> DemoRow:
-        """Record the upload as begun, once the server has no other upload."""
+        """Record that the upload has begun. If the server has another upload in progress, wait until it has ended."""
         played = map_of(sender.maps, head.map_number)
         demo = DemoRow(
             id="",
@@ -248,7 +250,7 @@ class Uploads:
                 await asyncio.sleep(self._limits.retry_s)
 
     async def _refusal(self, demo: DemoRow) -> MissingReason | None:
-        """Return why the upload is rejected before its first byte; None if it is accepted."""
+        """Check the limits before the upload is read. Return why it is rejected; None if it is accepted."""
         announced = demo.announced_bytes or 0
         if self._limits.demo_bytes is not None and announced > self._limits.demo_bytes:
             return MissingReason.TOO_LARGE
@@ -257,7 +259,7 @@ class Uploads:
         return MissingReason.DISK_FULL if await self._is_full(self._awaited(demo.upload_id)) else None
 
     def _awaited(self, upload_id: str | None) -> int:
-        """Return the remaining bytes of an upload, plus those of the uploads of this process that began before it."""
+        """Return how many bytes are still expected from this upload and from earlier uploads of this process."""
         total = 0
         for other_id, receipt in self._active.items():
             total += max(0, receipt.announced - receipt.written)
@@ -280,7 +282,7 @@ class Uploads:
     async def _store(
         self, demo: DemoRow, receipt: _Receipt, writer: DemoWriter, parts: AsyncIterator[bytes]
     ) -> MissingReason | None:
-        """Write the parts as they arrive. Return why the file is incomplete; None if it is complete."""
+        """Write an upload's parts as they arrive. Return why the file is incomplete; None if it is complete."""
         limit = self._limits.demo_bytes
         block: list[bytes] = []
         collected = checked = 0
@@ -307,7 +309,7 @@ class Uploads:
         return None if receipt.bytes else MissingReason.CUT
 
     async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
-        """Return the next part; None at the end. EOFError if the sender sends nothing until the timeout."""
+        """Return the next part; None at the end. Raise EOFError if no part arrives before the timeout."""
         try:
             async with asyncio.timeout(self._limits.silent_s):
                 return await anext(parts, None)
@@ -373,7 +375,7 @@ class Uploads:
         await demos.end(self._db, demo.id, result, upload_id=upload.upload_id, now_ms=now_ms, also=event)
 
     async def _insist(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Retry database access for up to `patience_s`, because the plugin does not retry the upload."""
+        """Retry a database access for up to `patience_s`, because the plugin does not retry an upload that fails."""
         until_ms = self._clock.now_ms() + int(self._limits.patience_s * 1000)
         while True:
             try:
@@ -385,11 +387,11 @@ class Uploads:
 
 
 _KEPT_CUT: Final = frozenset({MissingReason.CUT, MissingReason.TOO_SLOW, MissingReason.INTERRUPTED})
-"""Failures after which the received part of a demo is kept, because it may be the only recording of a map."""
+"""Reasons for an incomplete demo whose received part is kept, because it may be the only recording of the map."""
 
 
 class _Receipt:
-    """Tracks the received bytes of an upload."""
+    """Counts, hashes and writes the received bytes of an upload."""
 
     def __init__(self, announced: int = 0) -> None:
         self.bytes = 0
@@ -409,14 +411,14 @@ class _Receipt:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """Join the parts, and clear the list."""
+    """Return the joined parts, and clear the list."""
     joined = b"".join(parts)
     parts.clear()
     return joined
 
 
 async def _to_its_end(work: Awaitable[None]) -> None:
-    """Await work that must not be left half done, even if this task is cancelled meanwhile."""
+    """Await work until it has ended, even if this task is cancelled in the meantime."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -426,11 +428,11 @@ async def _to_its_end(work: Awaitable[None]) -> None:
 
 
 def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
-    """Return why the match of a token rejects a demo; None if it accepts the demo.
+    """Return why the match that an upload's token belongs to rejects its demo; None if the demo is accepted.
 
-    A server of a fixed slot may still have to upload the demo of a match when it is configured for the next match. It
-    then sends the demo with the token of the next match. Such a demo is rejected. The earlier match no longer holds the
-    slot and may be of another organization, so nothing proves that the demo is from its server.
+    A server of a static fleet may upload the demo of a match only after it was configured for the next match. It then
+    sends the next match's token with the earlier match's id. Such a demo is rejected: the earlier match no longer has
+    the server and may be of another organization, so nothing proves that the demo is from this server.
     """
     if not settings_of(row).record_demo:
         return "the match is not recorded"
@@ -442,7 +444,7 @@ def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
 
 
 def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None:
-    """Return the map of an upload. Without a valid number, it is the last map that was played."""
+    """Return the map with the plugin's number; if there is no such map, the last map that was played."""
     for row in maps:
         if plugin_number is not None and row.map_number == plugin_number + 1:
             return row
@@ -451,6 +453,6 @@ def map_of(maps: tuple[MapRow, ...], plugin_number: int | None) -> MapRow | None
 
 
 def file_name_of(given: str) -> str:
-    """Return a file name without folders and unusual characters. It is shown, and is part of the storage key."""
+    """Return a file name without folders and unusual characters, for display and for the storage key."""
     name = _FILE_NAME.sub("_", given.replace("\\", "/").rpartition("/")[2]).strip(". ")
     return name[-_MAX_FILE_NAME:].strip(". ")

@@ -1,1 +1,1 @@
-"""Series and maps of matches: recorded while they are played, and read by callers."""
+"""Record the history of matches (their series and maps) while they are played, finalize it, and recompute it."""

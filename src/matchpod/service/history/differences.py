@@ -1,7 +1,8 @@
-"""List the differences between two histories of a match, field by field, with the field names of the API.
+"""Compare two histories of a match field by field, with the field names of the API.
 
-Players and detections are matched by key, not by position. Fields that do not depend on the log (ids, the server name)
-are not compared. A stored list that cannot be decoded is reported as one difference.
+The entries of lists, such as players and detections, are matched by key fields, not by position. Fields that do not
+depend on the log (ids, the server name) are not compared. A stored list that cannot be decoded is reported as a single
+difference.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ENTRIES: Final = msgspec.json.Decoder(list[_Entry])
 
 
 class DifferencePart(StrEnum):
-    """The part of a history that differs."""
+    """The part of a history in which a difference was found."""
 
     SERIES = "series"
     MAP = "map"
@@ -41,15 +42,15 @@ _LISTS: Final[Mapping[DifferencePart, tuple[str, tuple[str, ...]]]] = {
     # A map has at most one detection per player, type and round.
     DifferencePart.ANTI_CHEAT: ("anti_cheat", ("steamId", "type", "roundNumber")),
 }
-"""The lists of a map's statistics, and the fields by which their entries are matched."""
+"""The compared lists of a map's statistics: the name of the column, and the key fields by which entries are matched."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A field that differs or, if `field` is None, an entry that was added or removed; a missing value is unset."""
+    """A field with different values or, if `field` is None, an entry of a list that was added or removed."""
 
     part: DifferencePart
     map_number: int | None = None
-    """None if the series differs."""
+    """The number of the map; None for a difference in the series."""
     steam_id: str | None = None
     name: str | None = None
     """The name of the player."""
@@ -59,7 +60,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
-    """All differences, map by map, then those of the series."""
+    """Return all differences: first those of each map, then those of the series."""
     before, found = _parts(old), list[Difference]()
     for (part, number), after in _parts(new).items():
         if part in (DifferencePart.MAP, DifferencePart.SERIES) or (DifferencePart.MAP, number) in before:
@@ -68,7 +69,10 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
 
 
 def _parts(history: MatchHistory) -> dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None]:
-    """A history as lists of entries by part and map; None is an absent part, and bytes are a damaged list."""
+    """Return the entries of each part of a history, by part and map number.
+
+    A part is None if it is not stored, and bytes if its list cannot be decoded.
+    """
     stats, rounds = {row.map_id: row for row in history.stats}, {row.map_id: row for row in history.rounds}
     parts: dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None] = {}
     for row in history.maps:
@@ -83,7 +87,7 @@ def _parts(history: MatchHistory) -> dict[tuple[DifferencePart, int | None], lis
 
 
 def _rounds(stored: MapRounds | None) -> list[_Entry] | None:
-    """The rounds of a map as one entry with a field per round; None if none were stored, or if they are damaged."""
+    """Return a single entry with a field per round of the map; None if no rounds are stored or they are damaged."""
     try:
         rounds = None if stored is None else _decode(stored.unpack())
     except zlib.error:
@@ -102,7 +106,7 @@ def _decode(stored: bytes) -> list[_Entry] | None:
 def _compare(
     old: list[_Entry] | bytes | None, new: list[_Entry] | bytes | None, template: Difference
 ) -> Iterator[Difference]:
-    """The differences of one part, in the order of the new list; removed entries come last."""
+    """Yield the differences of a part, in the order of the new list; removed entries come last."""
     if old is None:
         if isinstance(new, list):
             yield msgspec.structs.replace(template, field="count", old=None, new=len(new[0]))
@@ -156,7 +160,7 @@ def _order(entries: Sequence[_Entry]) -> list[object]:
 
 
 def _flatten(entry: _Entry, prefix: str = "") -> dict[str, object]:
-    """The entry with the members of nested objects under names such as `extraStats.aces`."""
+    """Return the entry with nested objects flattened: their fields get names such as `extraStats.aces`."""
     flat: dict[str, object] = {}
     for name, value in entry.items():
         if isinstance(value, dict):
@@ -167,7 +171,7 @@ def _flatten(entry: _Entry, prefix: str = "") -> dict[str, object]:
 
 
 def _columns(row: MapRow | SeriesRow) -> dict[str, object]:
-    """The compared columns of a row, named and formatted as in the API."""
+    """Return the columns of a row that are compared, named and formatted as in the API."""
     columns: dict[str, object] = {}
     for name, value in msgspec.structs.asdict(row).items():
         if name in _NOT_COMPARED:

@@ -1,6 +1,6 @@
-"""Finalize the history of a match that ended without its runner, from its log and its stored outcome.
+"""Finalize the history of a match that its runner has not ended, from its log and its stored outcome.
 
-A match ends without its runner if the caller cancels it, its server never runs, or its steps keep failing.
+This is the case if the caller cancels the match, if its server never runs, or if its runner keeps failing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from matchpod.storage.servers import ServerRow
 
 
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
-    """Replay the log of an ended match. If its stored outcome is a cancellation, the match is canceled for that reason.
+    """Replay the log of an ended match. If its stored outcome is a cancellation, cancel it for the same reason.
 
-    The log of a canceled match may contain another end, which the runner had not stored before the cancellation was
-    stored.
+    The log of a canceled match may contain another end, which was not stored before the cancellation. It is ignored.
     """
     outcome = await outbox.outcome_of(db, row.id)
     fold = await replay(db, row, speed, turns=turns)
@@ -45,7 +44,7 @@ async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: Fold
 
 
 async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
-    """Replay the entries before the one that ends the match."""
+    """Replay the entries before the entry that ends the match."""
     fold = Fold.begin(row, speed)
     ends: list[int] = []
 
@@ -87,10 +86,10 @@ async def finalize(
 
 
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
-    """Return the items that are missing at the end of the stored timelines, numbered from the last stored item on.
+    """Return the items that the stored timelines lack at their end, with numbers that continue the stored numbers.
 
-    An older version may have numbered its items differently. The last stored item is then found by its content. If it
-    is not found, only the item for the end of the map is appended, if that is missing.
+    An older version may have numbered the stored items differently. Then the last stored item is found by its content.
+    If it is not found, only the item for the end of the map is returned, unless that is already stored.
     """
     stored: dict[str, int] = {}
     missing: list[MapItem] = []
@@ -110,7 +109,7 @@ def _by_map(items: Sequence[MapItem]) -> dict[int, list[MapItem]]:
 
 
 def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[MapItem]:
-    """Return the items after the last stored item (given by its number and JSON), renumbered if necessary."""
+    """Return the items after the stored item with the number `last` and the JSON `line`, renumbered if necessary."""
     if not line or (last <= len(items) and _line(items[last - 1], last) == line):
         return items[last:]
     same = (index for index in range(len(items) - 1, -1, -1) if _line(items[index], last) == line)

@@ -1,7 +1,7 @@
-"""Recompute the history of ended matches from their stored logs, and compare it with what is stored.
+"""Recompute the history of ended matches from their stored logs, and compare it with the stored history.
 
-A match is updated in one transaction, and its statistics get the next version. What was reported to the caller (the
-outcome, the callback) never changes; nor do stored timeline items, because callers remember positions among them.
+A match is updated in one transaction, and the version of its statistics is incremented. What was reported to the caller
+(the outcome, the callback) never changes. Nor do stored timeline items, because callers store cursors into them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 PAGE_SERVERS: Final = 100
-"""Number of servers per database read, a few hundred kilobytes."""
+"""Maximum number of server rows per database read. They take a few hundred kilobytes."""
 
 PAGE_ITEMS: Final = 1_000
 """Maximum number of timeline items stored in one row."""
@@ -47,9 +47,9 @@ class Verdict(StrEnum):
     """The outcome of recomputing a match."""
 
     UNCHANGED = "unchanged"
-    """The recomputed history is the same as the stored one."""
+    """The recomputed history equals the stored history."""
     CHANGED = "changed"
-    """The recomputed history differs from the stored one."""
+    """The recomputed history differs from the stored history."""
     NEW = "new"
     """No history was stored, because the match ended under a version without histories."""
     SKIPPED = "skipped"
@@ -59,7 +59,7 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The verdict on one match; `stats_version` is the highest of its maps, as stored now."""
+    """The result of recomputing a match; `stats_version` is the highest version stored for one of its maps."""
 
     server_id: str
     verdict: Verdict
@@ -70,7 +70,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recompute:
-    """Recomputes ended matches. Matches that ended before `events_since_ms` get no new timeline items."""
+    """Recomputes ended matches. The timelines of matches that ended before `events_since_ms` are not changed."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Recompute:
         try:
             return await self._recompute(row, write=write)
         except DatabaseUnavailableError:
-            raise  # the outage is not a fault of this match
+            raise  # an outage is not caused by this match
         except Exception as exc:  # noqa: BLE001 - one broken match must not stop the others
             _log.exception("match not recomputed", extra={"server_id": row.id})
             return Finding(server_id=row.id, verdict=Verdict.FAILED, reason=f"{type(exc).__name__}: {exc}.")
@@ -115,7 +115,7 @@ class Recompute:
             return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
         old = await self._stored(row)
         fold = await fold_to_end(self._db, row, region.speed, turns=self._turns)
-        # Check again: the log may have been deleted while it was read.
+        # Check again whether the log is complete, because it may have been deleted while it was read.
         reason = await self._incomplete_log(row) or await self._contradiction(row, fold)
         if reason is not None:
             return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
@@ -181,7 +181,7 @@ class Recompute:
         return "Its log is no longer stored completely."
 
     async def _contradiction(self, row: ServerRow, fold: Fold) -> str | None:
-        """Return how the recomputed match contradicts the outcome reported to its caller; None if it does not."""
+        """Return how the recomputed match contradicts the outcome that was reported to the caller; None if not."""
         stored, found = await outbox.outcome_of(self._db, row.id), fold.match.outcome
         if stored is None:
             return "It ended without an outcome."
@@ -191,7 +191,7 @@ class Recompute:
 
 
 def _with_versions(old: MatchHistory, new: MatchHistory, differences: Sequence[Difference]) -> MatchHistory:
-    """Set the next statistics version on maps that differ, and keep the version of all other maps."""
+    """Increment the statistics version of maps that differ. All other maps keep their version."""
     versions = {stat.map_id: stat.stats_version for stat in old.stats}
     numbers = {played.id: played.map_number for played in new.maps}
     changed = {difference.map_number for difference in differences if difference.part is not DifferencePart.SERIES}

@@ -1,7 +1,7 @@
-"""Record the history of a match while it is played: append timeline items, update the rows of its maps and series.
+"""Record the history of a match while it is played: append timeline items, and update the rows of its maps and series.
 
-The fold numbers the items deterministically, so items that are already stored are recognized by their number. New items
-are published to readers after they are committed, never before.
+The fold numbers the items deterministically, so items that are already stored are recognized by their numbers. New
+items are published to stream subscribers only after they are committed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 FLUSH_MS: Final = 250
-"""Minimum time between two writes per match. Readers hardly notice the delay, and items are batched into few rows."""
+"""Minimum time between two writes per match, so that items are batched into few rows. Readers hardly notice the
+delay."""
 
 RETRY_MS: Final = 10_000
-"""How long writing pauses after a bug prevented the history from being built."""
+"""Time for which writing pauses after an error (a bug) prevented the history from being built."""
 
 Writer = Callable[[Sequence[Statement]], Awaitable[object]]
 """A function that writes statements under the lease of the match."""
 
 _Build = Callable[[Sequence[Statement], Sequence[bytes]], Sequence[Statement]]
-"""Returns all statements of a write, given the statements that store new items, and the organization's new events."""
+"""A function that returns all statements of a write. Its arguments are the statements that store new items, and the
+organization's new events."""
 
 _COMBAT: Final = (KillItem, DeathItem, AssistItem, BombPlantedItem, BombDefusedItem, BombExplodedItem)
-"""Items after which the row of a map with rounds need not be written. Its player count is written with the round."""
+"""Types of items after which the map's row need not be written, if the map has rounds. The next item of another type
+updates the row."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,7 +90,7 @@ class Recorder:
         self._is_aligned = False
 
     async def begin(self) -> None:
-        """Read what is already stored."""
+        """Read the history of the match that is already stored."""
         self._stored = await map_events.last_seqs(self._db, self._row.id)
         maps = await history.maps_of(self._db, self._row.id)
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
@@ -95,7 +98,7 @@ class Recorder:
             await self._streams.compare(played.id)
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Return when `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
+        """Return when to call `write`: 0 (at once) if the status of a map changed, None if there are no new items."""
         if self.is_paused(now_ms):
             return self._paused_until_ms
         if not self._written.maps:
@@ -103,7 +106,7 @@ class Recorder:
         if not self._fold.has_timeline_items:
             return None
         has_same_status = self._has_status(self._fold.match.current_map)
-        # After a clock was set back, do not delay items by the difference.
+        # If the clock was set back, write at once.
         may_wait = has_same_status and self._flushed_ms <= now_ms
         return self._flushed_ms + FLUSH_MS if may_wait else 0
 
@@ -112,7 +115,7 @@ class Recorder:
         return 0 < self._paused_until_ms - now_ms <= self._retry_ms
 
     def pause(self, now_ms: int) -> None:
-        """Do not write for a while, because a bug prevents the history from being built."""
+        """Do not write for `retry_ms`, because an error (a bug) prevents the history from being built."""
         self._paused_until_ms = now_ms + self._retry_ms
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
@@ -131,7 +134,7 @@ class Recorder:
         return history_of(self._row, self._fold.match, server_name=self._server_name)
 
     def _has_only_combat(self) -> bool:
-        """True if all new items are combat items. The rows then need not be built, which costs more than the items."""
+        """True if all new items are combat items. Then the rows, which are expensive to build, need not be written."""
         played = self._fold.match.current_map
         return (
             played.is_scored
@@ -145,14 +148,14 @@ class Recorder:
         return bool(maps) and maps[played.number - 1].status is played.status
 
     def final(self) -> MatchHistory:
-        """The history of an ended match, with the statistics of all its maps."""
+        """Return the history of an ended match, with the statistics of all its maps."""
         return history_of(self._row, self._fold.match, server_name=self._server_name, is_final=True)
 
     async def end(self, build_end: Callable[[Sequence[bytes]], Sequence[Statement]], now_ms: int) -> None:
         """Store the last items and the end of the match.
 
-        `build_end` gets the organization's last events of the match; it returns the statements that store them, the
-        `final` history and the end.
+        `build_end` is called with the last events of the match for the organization's stream. It returns the statements
+        that store these events, the `final` history and the end.
         """
         await self._commit(lambda items, events: [*build_end(events), *items], now_ms)
         for played in self._written.maps:
@@ -166,10 +169,10 @@ class Recorder:
             try:
                 pages = await self._write_new(build, items, now_ms)
             except DuplicateError:
-                # The previous runner stored the same items after our `begin`.
+                # After this recorder's `begin`, the previous runner has stored the same items.
                 self._stored = await map_events.last_seqs(self._db, self._row.id)
                 pages = await self._write_new(build, items, now_ms)
-        except BaseException:  # also CancelledError; if the write was committed, the items are known by number
+        except BaseException:  # also CancelledError; if the write was committed, the next write skips the items
             self._fold.return_timeline(items)
             raise
         for page in pages:
@@ -177,7 +180,7 @@ class Recorder:
             self._streams.publish(page.map_id, page.first_seq, page.lines)
 
     async def _write_new(self, build: _Build, items: Sequence[MapItem], now_ms: int) -> list[TimelinePage]:
-        """Write the items that are not stored yet, and the events of the organization that follow from them."""
+        """Write the items that are not stored yet, and the organization's events that result from these items."""
         pages = new_pages(items, self._row.game_id, self._stored)
         events = map_events_of(self._row, self._fold.match, items, self._stored)
         await self._write(build(append_statements(pages, now_ms), events))
@@ -186,7 +189,7 @@ class Recorder:
         return pages
 
     async def _align(self) -> None:
-        """Continue the numbers of the stored timelines, even if another version numbered the items differently."""
+        """Renumber new items to continue the stored timelines, because another version may have numbered those."""
         self._is_aligned = True
         for played in self._fold.match.maps:
             map_id = identifiers.map_id(self._row.game_id, played.number)
@@ -199,7 +202,11 @@ class Recorder:
                 self._fold.align_timeline(played.number, await map_events.read_after(self._db, map_id, 0, limit=last))
 
     def _changes(self, current: MatchHistory) -> list[Statement]:
-        """Return as few statements as possible. Most changes are scores, which do not affect the lists' indexes."""
+        """Return the statements that store the changed rows.
+
+        Most changes are scores. They need only an UPDATE, because they do not affect the columns by which lists are
+        filtered and sorted.
+        """
         if current == self._written:
             return []
         if _list_keys(current) != _list_keys(self._written):
@@ -211,7 +218,7 @@ class Recorder:
 
 
 def new_pages(items: Sequence[MapItem], game_id: str, stored: dict[str, int]) -> list[TimelinePage]:
-    """The items that are not stored yet, one page per map; `stored` has the last stored number by map id."""
+    """Return the items that are not stored yet, a page per map; `stored` is the last stored number by map id."""
     pages: dict[int, TimelinePage] = {}
     for item in items:
         number, seq = item.map_number, item.item.seq

@@ -1,6 +1,7 @@
 """Build the history rows of a match: its series, its maps and their statistics.
 
-The rows are a pure function of the match, and their numbers equal those of its result: both use the same player lines.
+The rows are a pure function of the match. Their statistics equal those in the result of the match, because both are
+computed from the same player lines.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, 
 from matchpod.storage.servers import ServerRow
 
 MAX_MAP_CHARS = 128
-"""Maximum length of a stored map name, the same as in the map filter of lists; short enough for any index."""
+"""Maximum length of a stored map name. It equals the maximum in the map filter of lists, and fits any database
+index."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def initial_history(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
-    """Build the history of a new match from its settings. It equals `history_of` the match in its initial state."""
+    """Build the history of a new match from its settings.
+
+    The result equals that of `history_of` for the match in its initial state.
+    """
     has_series, has_teams = settings.match_type.has_series, settings.match_type is not MatchType.DEATHMATCH
     team1, team2 = (sanitize(settings_name(settings, team)) for team in (Team.TEAM1, Team.TEAM2))
     series_id = identifiers.series_id(row.id)
@@ -82,7 +87,7 @@ def initial_history(row: ServerRow, settings: GameSettings, server_name: str) ->
 def history_of(
     row: ServerRow, match: Match, *, server_name: str, is_final: bool = False, stats_version: int = 1
 ) -> MatchHistory:
-    """The history of a match in its current state; with statistics only if `is_final`."""
+    """Return the history of a match in its current state. Statistics and rounds are included only if `is_final`."""
     played = [*match.maps, *unplayed_maps(match)]
     maps = tuple(_map_row(row, match, each, server_name=server_name, is_final=is_final) for each in played)
     stats: tuple[MapStats, ...] = ()
@@ -95,7 +100,7 @@ def history_of(
 
 
 def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1) -> MapStats:
-    """The statistics of a map: player numbers, leaderboard rows and anti-cheat detections."""
+    """Return the statistics of a map: those of its players, its leaderboard rows and its detections."""
     played = played_map(match, number)
     lines = published_lines(match, played)
     players = players_of_map(match, played, lines)
@@ -117,7 +122,7 @@ def rounds_of_map(match: Match, number: int) -> bytes:
 
 
 def played_map(match: Match, number: int) -> PlayedMap:
-    """The map with this number; if it has not been played, it is upcoming, or canceled if the match is over."""
+    """Return the map with this number. A map that was not played is upcoming, or canceled if the match is over."""
     return next(played for played in (*match.maps, *unplayed_maps(match)) if played.number == number)
 
 
@@ -127,7 +132,7 @@ def has_map(match: Match, number: int) -> bool:
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
-    """The current row of one map of a match, not marked as final."""
+    """Return the row of a map in its current state, not marked as final."""
     return _map_row(row, match, played_map(match, number), server_name=server_name, is_final=False)
 
 

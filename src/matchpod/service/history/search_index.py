@@ -1,7 +1,7 @@
-"""Index matches for search: a job stores the words of a match after it was created, and again after it has ended.
+"""Index matches for search: a job stores the words of a match after its creation, and again after its end.
 
-The job runs in the background, so creating and ending matches does not wait for it. It also indexes the matches that
-earlier versions created.
+The job runs in the background, so that creating and ending matches does not wait for it. It also indexes matches of
+earlier versions, which had no index.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from matchpod.storage import match_words
 from matchpod.storage.match_words import NamedPlayer, UnindexedMatch
 
 PER_TURN: Final = 20
-"""Number of matches per transaction, small enough that other writers hardly wait."""
+"""Maximum number of matches per transaction. It is small, so that other writers hardly wait."""
 
 _log = logging.getLogger(__name__)
 
 
 async def index_some(db: Database) -> int:
-    """Store the words of the newest matches that lack them, at most PER_TURN; return their number."""
+    """Index the newest matches that need it, at most PER_TURN. Return the number of indexed matches."""
     found = await match_words.unindexed(db, limit=PER_TURN)
     if not found:
         return 0
     players = await match_words.players_of(db, [match.id for match in found])
     statements: list[Statement] = []
     for match in found:
-        await asyncio.sleep(0)  # reading settings takes time; let log posts go first
+        await asyncio.sleep(0)  # decoding settings takes time; let waiting log posts be handled first
         statements += _words(match, players.get(match.id, []))
     await db.write(statements)
     return len(found)
@@ -44,7 +44,7 @@ def _words(match: UnindexedMatch, players: list[NamedPlayer]) -> list[Statement]
 
 
 def match_words_of(match: UnindexedMatch, players: list[NamedPlayer]) -> list[str]:
-    """Return the words of a match, in the order of how often people search for them."""
+    """Return the words of a match, beginning with those that people search for most often."""
     settings, labels = read_settings(match.settings), read_marks(match.marks).labels
     texts = [match.external_match_id or ""]
     texts += [team.name or "" for team in (settings.team1, settings.team2) if team is not None]

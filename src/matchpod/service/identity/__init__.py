@@ -1,1 +1,1 @@
-"""Principals, and the identifiers that Matchpod generates."""
+"""Define principals, and generate identifiers."""

@@ -14,25 +14,26 @@ from functools import lru_cache
 from typing import Final
 
 ID_RANDOM_BYTES = 10
-"""80 bits, so that two ids of the same millisecond do not collide."""
+"""Number of random bytes in an id: 80 bits, so that two ids of the same millisecond do not collide."""
 
 TOKEN_RANDOM_BYTES = 32
-"""A token is the only protection of an ingest URL; 256 bits cannot be guessed."""
+"""Number of random bytes in a token. A token is the only protection of an ingest URL; 256 bits cannot be guessed."""
 
 REQUEST_RANDOM_BYTES = 8
-"""64 bits, enough to be unique in the logs of a few days, which operators search for a request id."""
+"""Number of random bytes in a request id: 64 bits, so that the id is unique in the logs that operators search for
+it."""
 
 MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
-"""The match plugin stores the match id in a signed 32-bit integer."""
+"""Maximum id of a match for the match plugin, which stores it in a signed 32-bit integer."""
 
 _CHECK: Final = "chk_"
 
 _SHORT: Final = 6
-"""Number of characters of the id in a server's name, enough to distinguish servers of the same day."""
+"""Number of characters of the server id in a server's name. They are enough to distinguish the servers of a day."""
 
 _KEPT: Final = 4096
-"""Maximum number of cached map ids, enough for a thousand series. Map ids are needed with every write."""
+"""Maximum number of cached map ids, enough for a thousand series. They are cached because every write needs them."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -43,71 +44,71 @@ _ID_CHARACTERS = 26
 
 
 def new_server_id(now_ms: int, random_bytes: bytes) -> str:
-    """`srv_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `srv_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"srv_{_sortable(now_ms, random_bytes)}"
 
 
 def new_callback_id(now_ms: int, random_bytes: bytes) -> str:
-    """`msg_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `msg_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"msg_{_sortable(now_ms, random_bytes)}"
 
 
 def new_action_id(now_ms: int, random_bytes: bytes) -> str:
-    """`action_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `action_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"action_{_sortable(now_ms, random_bytes)}"
 
 
 def new_audit_id(now_ms: int, random_bytes: bytes) -> str:
-    """`act_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `act_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"act_{_sortable(now_ms, random_bytes)}"
 
 
 def new_webhook_id(now_ms: int, random_bytes: bytes) -> str:
-    """`wh_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `wh_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"wh_{_sortable(now_ms, random_bytes)}"
 
 
 def new_ruling_id(now_ms: int, random_bytes: bytes) -> str:
-    """`rul_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `rul_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"rul_{_sortable(now_ms, random_bytes)}"
 
 
 def new_check_id(now_ms: int, random_bytes: bytes) -> str:
-    """`chk_` and 26 characters that sort by time; takes 10 random bytes."""
+    """Return `chk_` and 26 characters that sort by time. `random_bytes` must be 10 bytes."""
     return f"{_CHECK}{_sortable(now_ms, random_bytes)}"
 
 
 def is_check_id(text: str) -> bool:
-    """True if `new_check_id` may have returned this text."""
+    """True if the text has the format of a check id."""
     return text.startswith(_CHECK)
 
 
 def new_request_id(random_bytes: bytes) -> str:
-    """`req_` and 16 characters; takes 8 random bytes. In hex, since every request gets an id."""
+    """Return `req_` and 8 random bytes in hex. Hex is fast, and every request gets an id."""
     if len(random_bytes) != REQUEST_RANDOM_BYTES:
         raise ValueError(f"expected {REQUEST_RANDOM_BYTES} random bytes, got {len(random_bytes)}")
     return f"req_{random_bytes.hex()}"
 
 
 def new_token(random_bytes: bytes) -> str:
-    """43 characters that are valid in a URL path and a header; takes 32 random bytes."""
+    """Return 43 characters that are valid in a URL path and in a header. `random_bytes` must be 32 bytes."""
     _number(random_bytes, TOKEN_RANDOM_BYTES)
     return base64.urlsafe_b64encode(random_bytes).rstrip(b"=").decode()
 
 
 def is_token(text: str) -> bool:
-    """True if `new_token` may have returned this text."""
+    """True if the text has the format of a token from `new_token`."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def new_plugin_match_id(random_bytes: bytes) -> int:
-    """An integer from 1 to 2**31 - 1; takes 4 random bytes."""
+    """Return an integer from 1 to 2**31 - 1. `random_bytes` must be 4 bytes."""
     return _number(random_bytes, MATCH_NUMBER_BYTES) % MAX_MATCH_NUMBER + 1
 
 
 @lru_cache(_KEPT)
 def map_id(game_id: str, number: int) -> str:
-    """The UUID of a map, from its number in the series."""
+    """Return the UUID of a map, derived from the id of its match and its number in the series."""
     return _uuid5(game_id, f"map {number}")
 
 
@@ -116,7 +117,7 @@ def series_uuid(game_id: str) -> str:
 
 
 def series_id(server_id: str) -> str:
-    """`ser_` and the server id without its prefix; sorts by time."""
+    """Return `ser_` and the server id without its prefix. Series ids sort by time, as server ids do."""
     return f"ser_{server_id.removeprefix('srv_')}"
 
 
@@ -132,20 +133,20 @@ def _sortable(now_ms: int, random_bytes: bytes) -> str:
 
 
 def _number(random_bytes: bytes, size: int) -> int:
-    # Without this check, too few bytes would silently make ids and tokens guessable.
+    # Without this check, ids and tokens from too few random bytes could be guessed.
     if len(random_bytes) != size:
         raise ValueError(f"expected {size} random bytes, got {len(random_bytes)}")
     return int.from_bytes(random_bytes)
 
 
 def _base32(number: int, characters: int) -> str:
-    """Encode a number in an even number of characters, two at a time for speed."""
+    """Encode a number, two characters at a time for speed. The number of characters must be even."""
     shifts = range((characters - 2) * _BITS, -1, -2 * _BITS)
     return "".join([_PAIRS[(number >> shift) & 1023] for shift in shifts])
 
 
 def _uuid5(namespace: str, name: str) -> str:
-    """The same as `uuid.uuid5`, in a third of its time, because each match has several of these ids."""
+    """Return the same as `uuid.uuid5` in a third of the time, because each match needs several of these ids."""
     space = bytes.fromhex(namespace.replace("-", ""))
     digest = bytearray(hashlib.sha1(space + name.encode(), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50

@@ -1,4 +1,4 @@
-"""Define roles, scopes and principals, and the operator views of organizations and keys."""
+"""Define roles, scopes and principals, and how operators see organizations and keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matchpod.storage.api_keys import ApiKey
 
 
 class Role(StrEnum):
-    """The role of a key's holder in the organization."""
+    """The role that a key has in its organization."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -21,37 +21,38 @@ class Role(StrEnum):
 
 
 class ConsoleRole(StrEnum):
-    """A role of people who use the console, which no key has."""
+    """A role that only links to the console can give. No key has this role."""
 
     REFEREE = "referee"
-    """May do everything with a match except create, cancel or rule on it."""
+    """May request actions on matches, acknowledge matches and redeliver callbacks, but not create, cancel or rule on
+    matches."""
     CASTER = "caster"
-    """May read, and see how to connect."""
+    """May only read matches, including how to connect to their servers."""
 
 
 MANAGERS: Final = (Role.OWNER, Role.ADMIN)
-"""The roles that may create and cancel matches, and send callbacks again."""
+"""The roles that may create, cancel and rule on matches, and redeliver callbacks."""
 LINK_ROLES: Final = (*Role, *ConsoleRole)
 """The roles that a link to the console can give."""
 
 
 class Audience(StrEnum):
-    """The details of a match that a key sees, in addition to what every key of the organization sees."""
+    """Which details of a match a principal sees, in addition to those that all principals of the organization see."""
 
     MEMBERS = "members"
-    """Nothing more."""
+    """No additional details."""
     CASTERS = "casters"
-    """How to connect, with the password of the match."""
+    """How to connect to the server, including the password for players."""
     REFEREES = "referees"
-    """What casters see, and who did what."""
+    """What casters see, and who requested actions."""
     MANAGERS = "managers"
-    """Who created the match and who did what, and the whole callback URL."""
+    """Who created the match, who requested actions, and the complete callback URL."""
     CREATORS = "creators"
-    """What managers see, and the passwords, because the key may create matches."""
+    """What managers see, and the passwords, because the principal may create matches."""
 
     @property
     def sees_creator(self) -> bool:
-        """True if the audience sees who created the match, and the whole callback URL."""
+        """True if the audience sees who created the match, and the complete callback URL."""
         return self in (Audience.MANAGERS, Audience.CREATORS)
 
     @property
@@ -66,14 +67,14 @@ class Audience(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key may access."""
+    """What a key may be used for."""
 
     SERVERS_READ = "servers:read"
     SERVERS_WRITE = "servers:write"
 
 
 class KeyState(StrEnum):
-    """Whether a key can be used."""
+    """Whether a key is valid."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -88,11 +89,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | ConsoleRole
     scopes: frozenset[Scope]
     session_id: str | None = None
-    """The session of a person who uses the console; None for a request to the API."""
+    """The id of a console session; None for a request to the API."""
 
     @property
     def actor(self) -> str:
-        """Who acts, as shown in the audit log: the id of the session, or else of the key."""
+        """The actor in audit entries: the id of the session or, without a session, of the key."""
         return self.key_id if self.session_id is None else self.session_id
 
     @property
@@ -102,12 +103,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_act(self) -> bool:
-        """True if the sender can request actions on a match, acknowledge it and send its callback again."""
+        """True if the sender can request actions on a match, acknowledge it and redeliver its callback."""
         return self.may_create or self.role is ConsoleRole.REFEREE
 
     @property
     def audience(self) -> Audience:
-        """Which details of a match the sender sees."""
+        """The audience that the sender belongs to. It determines which details of a match the sender sees."""
         match self.role:
             case Role.MEMBER:
                 return Audience.MEMBERS
@@ -128,7 +129,7 @@ class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A key, as shown to operators: without its text."""
+    """A key as shown to operators, without its text."""
 
     id: str
     name: str
@@ -143,7 +144,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new key with its text, which is not stored."""
+    """A new key and its text. Only the hash of the text is stored."""
 
     text: str
     view: KeyView
@@ -163,7 +164,7 @@ _Row = TypeVar("_Row", bound=_Owned)
 
 
 def require_own(principal: Principal, row: _Row | None, what: str) -> _Row:
-    """Return the row; raise NotFoundError or ForbiddenError unless it exists and belongs to the caller."""
+    """Return the row. Raise NotFoundError if it is None, ForbiddenError if it belongs to another organization."""
     if row is None:
         raise NotFoundError(f"There is no {what} with this id.")
     if row.org_id != principal.org_id:
@@ -172,7 +173,7 @@ def require_own(principal: Principal, row: _Row | None, what: str) -> _Row:
 
 
 def is_past(at_ms: int | None, now_ms: int) -> bool:
-    """True if the time has passed; None never passes."""
+    """True if the time has passed; False for None, which means no expiry."""
     return at_ms is not None and at_ms <= now_ms
 
 
@@ -183,7 +184,7 @@ def state_of(key: ApiKey, now_ms: int) -> KeyState:
 
 
 def scopes_of(key: ApiKey) -> tuple[Scope, ...]:
-    # Ignore scopes that only a newer version knows.
+    # Ignore scopes that this version does not know.
     return tuple(scope for scope in Scope if scope in key.scopes)
 
 
@@ -192,7 +193,7 @@ def principal_of(key: ApiKey) -> Principal:
 
 
 def principal_of_link(org_id: str, session_id: str, role: str) -> Principal | None:
-    """Return the rights of a session that was begun with a link; None if only a later version knows its role."""
+    """Return the principal of a session that was begun with a link; None if this version does not know the role."""
     known = next((link_role for link_role in LINK_ROLES if link_role == role), None)
     if known is None:
         return None

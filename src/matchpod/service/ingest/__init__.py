@@ -1,1 +1,1 @@
-"""Receive what game servers send: log posts and plugin reports."""
+"""Receive the log posts and plugin reports that game servers send."""

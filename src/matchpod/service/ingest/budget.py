@@ -1,7 +1,7 @@
-"""Limit what one token may send, so that a flood from one game server does not slow down others.
+"""Limit the rate of posts per token, so that a flood from one game server does not slow down other servers.
 
-A post over the limit waits; if it waits too long, it is rejected. A game server retries a post until it is stored, so
-nothing is lost.
+A post over the limit waits for at most MAX_WAIT_S; then it is rejected. Game servers resend a post until it is stored,
+so nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ import msgspec
 from matchpod.core.errors import RateLimitError
 
 BYTES_PER_S: Final = 256 * 1024
-"""Sustained rate per token. A real match logs less than 1 KB per second, a simulated match at the speed of the sandbox
-30 times as much."""
+"""Maximum sustained number of bytes per second and token. A real match logs less than 1 KB per second; a simulated
+match at the speed of the sandbox logs 30 times as much."""
 
 BURST_BYTES: Final = 8 * 1024 * 1024
-"""Number of bytes that a token may send at once after a pause. After an outage, this is the log of several maps."""
+"""Maximum number of bytes that a token may send at once after a pause, such as an outage. The log of several maps
+fits."""
 
 POST_BYTES: Final = 512
 """Number of bytes charged for each post in addition to its size, because even an empty post has to be stored."""
 
 MAX_AT_ONCE: Final = 4
-"""Maximum number of posts per token that are received and stored concurrently. A game server sends one at a time."""
+"""Maximum number of posts per token that are received and stored concurrently. Game servers send one post at a time."""
 
 MAX_WAIT_S: Final = 5.0
-"""How long a post waits before it is rejected. Waiting posts cost less than a flood of rejected posts."""
+"""Maximum time that a post waits before it is rejected. Waiting posts cost less than a flood of retries after
+rejections."""
 
 MAX_TOKENS: Final = 10_000
-"""Maximum number of tokens that are remembered, in a few megabytes. Beyond that, the least recently used token gets a
-full budget again, and its sender is read from the database again."""
+"""Maximum number of tokens whose budget and sender are cached; they take a few megabytes. If there are more, the least
+recently used token is dropped: its next post gets a full budget and needs a database read."""
 
 NORMAL_SPEED: Final = 30.0
-"""Speed of the sandbox, for which the rate is sufficient. Faster regions get a proportionally higher rate."""
+"""Game speed up to which BYTES_PER_S applies: that of the sandbox. Faster regions get a proportionally higher rate."""
 
 
 class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of each token, and the number of tokens that are remembered."""
+    """The limits per token, and the maximum number of cached tokens."""
 
     bytes_per_s: int = BYTES_PER_S
     burst_bytes: int = BURST_BYTES
@@ -54,7 +56,7 @@ DEFAULT_LIMITS: Final = IngestLimits()
 
 
 class Budget:
-    """The number of bytes that one token may send now."""
+    """The bucket of bytes that a token may send; it is refilled at a constant rate."""
 
     def __init__(self, now_s: float, limits: IngestLimits = DEFAULT_LIMITS) -> None:
         self.turns = asyncio.Semaphore(MAX_AT_ONCE)
@@ -65,14 +67,14 @@ class Budget:
         self._at_s = now_s
 
     def wait_s(self, now_s: float, speed: float) -> float:
-        """Seconds until the next post may be received; 0 if now."""
+        """Return the time in seconds until the next post may be received; 0 if it may be received now."""
         rate = self._limits.bytes_per_s * max(1.0, speed / NORMAL_SPEED)
         self._bytes = min(float(self._limits.burst_bytes), self._bytes + max(0.0, now_s - self._at_s) * rate)
         self._at_s = now_s
         return max(0.0, -self._bytes / rate)
 
     def spend(self, size: int) -> None:
-        """Account for a post. The budget may become negative, because the size is known only once it was received."""
+        """Subtract a received post. The budget may become negative: the size is known only after the receipt."""
         self._bytes -= size + POST_BYTES
 
 
@@ -87,7 +89,7 @@ class IngestBudgets:
         self._budgets: OrderedDict[str, Budget] = OrderedDict()
 
     def take(self, token: str, size: int, speed: float) -> Budget | None:
-        """Account for a post that may be stored now, without waiting; None if it has to wait."""
+        """Subtract a post from its token's budget, which is returned; None if the post has to wait."""
         budget = self._budget(token)
         if budget.taken >= MAX_AT_ONCE or budget.turns.locked() or budget.wait_s(self._monotonic(), speed):
             return None

@@ -1,6 +1,6 @@
-"""Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
+"""Store the posts and reports of game servers and plugins: commit them, pass them to the runner, then answer.
 
-The token in a URL or header identifies the sender. The only bodies that are parsed here are counts of shots.
+The token in a URL or header identifies the sender. Bodies are not parsed here, except counts of shots.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MAX_REPORT_BYTES: Final = 128 * 1024
 """Maximum size of a plugin's report, which is decoded as a whole. Real reports have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
-"""How long a match is cached as open; for this long after its end, posts may still be stored."""
+"""Time for which a sender is cached as open. For this time after the end of a match, its posts may still be stored."""
 
 CUT_ENTRIES: Final = 8
-"""Number of earlier entries, including reports, that are searched for the beginning of a line that a post continues.
-Usually it is in the last entry."""
+"""Number of previous log entries that are searched for the beginning of a line that a post continues. Usually it is in
+the last of them."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
@@ -63,60 +63,63 @@ _STORED_HEADERS: Final = {
         "x-timestamp",
     )
 }
-"""The headers of a log post that are stored because `read_post` uses them, by lower-case name."""
+"""The headers of a log post that are stored, by lower-case name. `read_post` uses them."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Pairs of a lower-case name and a value."""
 
 Stored = Callable[[bool], None]
-"""Called with True when a committed post may be answered, or with False if the post was not committed."""
+"""A function that is called with True when a committed post may be answered, or with False if the post was not
+committed."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
-"""The body, or a function that reads it, so that the body of an unknown sender need not be read."""
+"""The body of a request, or a function that reads it. The body of an unknown sender is not read."""
 
 _log = logging.getLogger(__name__)
 
-# Matches more than the tokens we issue, but no NUL or lone surrogate, which databases reject.
+# This need not match only tokens from `new_token`, but excludes NUL and lone surrogates, which databases reject.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
 class Receipt(Enum):
-    """What happened to a post or report."""
+    """The result of receiving a post or report."""
 
     STORED = auto()
-    """Also an empty log post, which the server would retry forever after any other answer."""
+    """The post was stored, or it was an empty log post, which the server would resend forever after any other
+    answer."""
     EMPTY = auto()
-    """A report without a body."""
+    """The report has no body, so it was not stored."""
     UNKNOWN_SENDER = auto()
     """The token is missing or belongs to no match."""
     MATCH_ENDED = auto()
 
 
 _REFUSED: Final = {Receipt.UNKNOWN_SENDER: "unknown", Receipt.MATCH_ENDED: "ended"}
-"""The label under which rejected posts are counted, by receipt."""
+"""The metrics label under which rejected log posts are counted, by receipt."""
 
 
 class _Sender(msgspec.Struct, frozen=True):
-    """The server that a token belongs to; `open_until_ms` is None once its match has ended, which is final.
+    """The server that a token belongs to. `open_until_ms` is None if its match has ended.
 
     A cached sender is used while this process drives its match on this server, otherwise until `open_until_ms`. So a
-    post of a server that was replaced may still be stored. It has an attempt of its own and does not count.
+    post of a server that was just replaced may still be stored. It does not count, because its attempt is not the
+    current one.
     """
 
     server_id: str
     attempt: str
     speed: float
-    """The speed of game time in its region."""
+    """The speed of game time in the server's region; 1.0 is real time."""
     open_until_ms: int | None
     secrets: tuple[bytes, ...]
-    """The password and the tokens that the service made for the match."""
+    """The secrets that the service generated for the match: its tokens, and the password if it was generated."""
     log_from_bytes: int = 0
-    """Number of bytes from earlier servers of the match that were stored when this server got its log address. By then,
-    all processes rejected posts of those servers."""
+    """Number of bytes that were stored for the match when this server got its log address. They are from earlier
+    servers, whose posts have been rejected since."""
 
 
 class _Tokens:
-    """Cache of the senders of one kind of token. Unknown tokens are not cached, because anyone can invent them."""
+    """A cache of senders by token. Unknown tokens are not cached, because anyone can invent them."""
 
     def __init__(
         self,
@@ -137,7 +140,7 @@ class _Tokens:
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
 
     def open_sender(self, token: str) -> _Sender | None:
-        """Return the cached sender, if this process drives its match, and the match is played on its server."""
+        """Return the cached sender if this process drives its match and the match is played on the sender's server."""
         cached = self._senders.get(token)
         if cached is None or cached.open_until_ms is None:
             return None
@@ -153,7 +156,7 @@ class _Tokens:
         if row is None:
             self._senders.pop(token, None)
             return None
-        # The time counts from before the read, because the match may have ended since.
+        # Add to the time before the read, because the match may have ended after the read.
         open_until_ms = None if row.has_ended else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
         speed = region.speed if region else 1.0
@@ -167,7 +170,7 @@ class _Tokens:
 
 
 class Ingest:
-    """Stores what game servers and their plugins send."""
+    """Stores the posts and reports that game servers and their plugins send."""
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
@@ -199,10 +202,12 @@ class Ingest:
         self._report_tokens = tokens_of(servers.by_report_token)
 
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
-        """Store an ordinary post for a live match without waiting; `stored` is called when the post may be answered.
+        """Begin to store an ordinary log post of a match that this process drives.
 
-        Return False for any other post, such as a large one or one that continues a line. Then, and if `stored` is
-        called with False, call `store_log`.
+        `stored` is called when the post may be answered.
+
+        Return False for any other post, such as a large post, or a post that continues a line. In this case, and if
+        `stored` is called with False, the caller must call `store_log`.
         """
         sender = self._log_tokens.open_sender(token)
         if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):
@@ -211,11 +216,11 @@ class Ingest:
         return self._take(token, sender, entry, stored)
 
     def take_report(self, token: str, report: bytes, stored: Stored) -> bool:
-        """Store an ordinary report of the match plugin without waiting, as `take_log` does; it is answered at once."""
+        """Begin to store an ordinary report of the match plugin, as `take_log` does. Its answer is never delayed."""
         return self._take_report(EntryKind.REPORT, token, report, stored)
 
     def take_shots(self, token: str, report: bytes, stored: Stored) -> bool:
-        """Store an ordinary count of shots without waiting, as `take_report` does."""
+        """Begin to store an ordinary count of shots, as `take_report` does."""
         if self._report_tokens.open_sender(token) is None or not _are_shots(report):
             return False
         return self._take_report(EntryKind.SHOTS, token, report, stored)
@@ -249,7 +254,7 @@ class Ingest:
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: RawHeaders, body: Body, *, source: str = "") -> Receipt:
-        """Store a log post. `source` is the address of its sender, which only server checks use."""
+        """Store a log post. `source` is the sender's address. It is used only if the server is being checked."""
         try:
             receipt = await self._store_log(token, headers, body)
             if receipt is Receipt.UNKNOWN_SENDER and await self._is_checked(token, headers, source):
@@ -265,7 +270,7 @@ class Ingest:
         return receipt
 
     async def _is_checked(self, token: str, headers: RawHeaders, source: str) -> bool:
-        """Record a post from a server that is being checked, without its lines; False if it is another post."""
+        """If the token belongs to a server check, record the post without its lines; otherwise return False."""
         if not (may_be_check_token(token) and _TOKEN.fullmatch(token)):
             return False
         stamp = _stored_headers(headers).get("x-timestamp")
@@ -279,7 +284,7 @@ class Ingest:
         async with self._budgets.turn(token, sender.speed) as budget:
             lines = await _read(body)
             budget.spend(len(lines))
-            # Check again: the server may have been replaced since. Unless the body took long, the sender is cached.
+            # Check again, because the server may have been replaced. Usually the sender is still cached.
             sender = await self._sender(self._log_tokens, token)
             if isinstance(sender, Receipt):
                 return sender
@@ -305,9 +310,9 @@ class Ingest:
 
     @unavailable_on_outage
     async def match_file(self, token: str | None) -> bytes | None:
-        """The match file for the match plugin; None if the token has no open match that uses the plugin.
+        """Return the match file for the match plugin; None if the token has no open match that uses the plugin.
 
-        The game freezes while its plugin waits for the answer, so this does one database read only.
+        The game freezes while its plugin waits for the response, so there is only one database read.
         """
         if token is None or not _TOKEN.fullmatch(token):
             return None
@@ -328,7 +333,7 @@ class Ingest:
         )
 
     async def _sender(self, tokens: _Tokens, token: str) -> _Sender | Receipt:
-        """Return the sender with this token, or the receipt that says why its bytes are not stored."""
+        """Return the sender with this token, or the receipt if its posts are rejected."""
         sender = await tokens.sender(token, self._clock.now_ms())
         if sender is None:
             return Receipt.UNKNOWN_SENDER
@@ -361,7 +366,7 @@ class Ingest:
         return NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=body, attempt=sender.attempt)
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
-        """Return the entries of a post, one per piece. Redacting a large post takes time, so it is done in turns."""
+        """Return the entries of a post, one per piece. A large post takes long to redact, so this is done in turns."""
         received_ms = self._clock.now_ms()
         before = await self._line_before(sender, headers) if continues_line(lines) else b""
         new: list[NewEntry] = []
@@ -380,7 +385,7 @@ class Ingest:
         return new
 
     async def _line_before(self, sender: _Sender, headers: Mapping[str, str]) -> bytes:
-        """The unfinished line or command that a post continues."""
+        """Return the unfinished line or command that a post continues."""
         newest = await raw_log.newest_of_kind(self._db, sender.server_id, EntryKind.LOG, count=CUT_ENTRIES)
         posts = [
             read_post(msgspec.json.decode(post.headers, type=dict[str, str]), post.body, received_ms=post.received_ms)
@@ -390,18 +395,18 @@ class Ingest:
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
     def _log_stored(self, sender: _Sender, size: int, stored: int) -> None:
-        """Count a stored post of `size` bytes; `stored` is the number of bytes stored for the match so far."""
+        """Count a stored post of `size` bytes; `stored` is the total number of bytes stored for the match."""
         self._metrics.log_posts.inc()
         self._metrics.log_bytes.inc(amount=size)
         self._end_over_quota(sender, stored)
 
     def _report_stored(self, sender: _Sender, kind: str, stored: int) -> None:
-        """Count a stored report; `stored` is the number of bytes stored for the match so far."""
+        """Count a stored report; `stored` is the total number of bytes stored for the match."""
         self._metrics.reports.inc(kind)
         self._end_over_quota(sender, stored)
 
     def _end_over_quota(self, sender: _Sender, stored: int) -> None:
-        """If the server exceeds its quota, append an entry that ends its match; the next post retries if that fails."""
+        """If the server exceeds its quota, append an entry that ends the match. The next post retries a failure."""
         sent = stored - sender.log_from_bytes
         if self._quota_bytes is None or sent <= self._quota_bytes:
             return
@@ -419,7 +424,7 @@ class Ingest:
 def _log_entry(
     sender: _Sender, headers: Mapping[str, str], lines: bytes, *, received_ms: int, before: bytes = b""
 ) -> NewEntry:
-    """The entry of a post or a piece of one; `before` is the unfinished line that it continues."""
+    """Return the entry of a post or of a piece of a post; `before` is the unfinished line that it continues."""
     return NewEntry(
         kind=EntryKind.LOG,
         received_ms=received_ms,
@@ -445,7 +450,7 @@ def _check_shots(report: bytes) -> None:
 
 
 def _stored_headers(headers: RawHeaders) -> dict[str, str]:
-    """The headers to store; overlong values are truncated."""
+    """Return the headers to store. Values longer than MAX_HEADER_CHARS are truncated."""
     return {
         _STORED_HEADERS[name]: value[:MAX_HEADER_CHARS].decode("latin-1")
         for name, value in headers
@@ -454,11 +459,11 @@ def _stored_headers(headers: RawHeaders) -> dict[str, str]:
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
-    """Return the secrets that the service generated for a match. They are random, so they match no other text."""
+    """Return the secrets that the service generated for a match. (Secrets from callers could match other text.)"""
     sealed = (row.log_token, row.report_token, row.rcon_password if row.is_password_ours else None)
     try:
         return tuple(vault.open(secret).encode() for secret in sealed if secret is not None)
-    except ValueError:  # encrypted with another key; store the post anyway
+    except ValueError:  # encrypted with another vault key; store the post nevertheless
         return ()
 
 

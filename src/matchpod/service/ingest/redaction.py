@@ -1,11 +1,11 @@
-"""Overwrite secrets in posts and reports with `*`, byte for byte, before they are stored.
+"""Overwrite secrets in posts and reports with `*`, byte for byte, before the posts and reports are stored.
 
-The length does not change, because batches are identified by byte offsets. This module redacts the command in each
-`rcon from` echo, because it may contain passwords, log addresses and tokens. It also redacts the values of console
+The length of a post does not change, because posts are identified by byte offsets. This module redacts the command in
+each `rcon from` echo, because it may contain passwords, log addresses and tokens. It also redacts the values of console
 variables and JSON fields whose name indicates a secret, and all passwords and tokens that the service generated for the
-match. In a log, patterns match only at the beginning of a line, after its timestamp and indentation, so chat that
-imitates them is kept. A secret that is cut by the end of a post is overwritten in both parts, if the next post is
-redacted with the `unfinished` end of this post.
+match. In a log, patterns match only at the beginning of a line, after its timestamp and indentation, so that chat with
+the same text is kept. A secret may be split between two posts. Its second part is redacted if `redact_log` gets the
+`unfinished` line at the end of the first post.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from cs2_protocol.log_batches import LogPost
 from matchpod.core.secrets import is_secret_name
 
 MIN_KNOWN_PART: Final = 6
-"""Minimum length of a part of a known secret that is recognized at the edge of a post. Fewer bytes do not reveal the
-rest."""
+"""Minimum number of bytes of a known secret that are redacted at the beginning or end of a post, where the secret may
+be split. Fewer bytes do not reveal the rest."""
 
 MAX_UNFINISHED_BYTES: Final = 1024
-"""Maximum number of bytes kept of the start of an unfinished line. A timestamp, a name and the beginning of its value
-fit easily."""
+"""Maximum number of bytes that are kept of an unfinished line, from its start. A timestamp, a name and the beginning of
+the value fit easily."""
 
 MAX_KNOWN_NAMES: Final = 2_000
-"""Maximum number of names for which `_is_secret` is cached. Each map load sends the same 200 console variables."""
+"""Maximum number of names for which `_is_secret` is cached. Each map load logs the same 200 console variables."""
 
 _TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
 
 _INDENT: Final = rb"[ \t]{0,64}+"
 
 _CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]{0,3})\Z"
-"""The beginning of a timestamp at the end of a post."""
+"""Matches an incomplete timestamp at the end of a post."""
 
 _NAME: Final = rb"(?P<name>\w{1,128}+)"
-"""The name of a console variable or field. The longest name of a console variable is half as long as the limit."""
+"""Matches the name of a console variable or field. The limit is twice the length of the longest console variable's
+name."""
 
 _PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
-"""The log lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
+"""Matches the ids after a player's name. Log lines of a player named `sv_password" = "` must not be redacted."""
 
 _COMMAND: Final = rb'rcon from "[^"\n]*": command "'
 
 _LINES: Final = re.compile(
-    # Python searches for a literal newline in C, but not for `^`.
+    # `\n` is faster than `^`: Python searches for a literal in C.
     rb"\n(?:%(time)s)?+%(indent)s(?=[rs\"'])"
     rb"(?:"
     # A command with line breaks continues until the next line with a timestamp.
@@ -63,25 +64,27 @@ _LINES: Final = re.compile(
         b"player": _PLAYER,
     }
 )
-"""Matches commands, and console variables of any name."""
+"""Matches the commands in `rcon from` echoes, and console variables of any name."""
 
 _FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
-"""The beginning of a JSON field whose value is a string, a list or an object. In JSON inside a JSON string, quotes are
-escaped. Single quotes are not JSON, but plugins send them."""
+"""Matches the beginning of a JSON field whose value is a string, a list or an object. In JSON that is inside a JSON
+string, quotes are escaped. Single quotes are not JSON, but some plugins send them."""
 
 _FIELD_VALUES: Final = {
     b'"': re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL),
     b"'": re.compile(rb"(?:[^'\\]++|\\.)*+", re.DOTALL),
 }
 _INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
-"""A value with escaped quotes, which ends at the first escape."""
+"""Matches a value between escaped quotes: it ends at the first escape."""
 _TEXT_OR_BRACKET: Final = re.compile(rb'"(?P<text>(?:[^"\\]++|\\.)*+)"?(?P<is_name>\s*+:)?|[\[\]{}]', re.DOTALL)
 _INNER_LIST: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-"""A list or object in JSON inside a JSON string: up to the end of that string at most."""
+"""Matches a list or object in JSON that is inside a JSON string. It may match more text, up to the end of that
+string."""
 
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 _INNER_CONTENT: Final = re.compile(rb'\\["nrt]|(?P<content>(?:[^"\\\[\]{},: ]|\\[^"nrt])++)')
-"""The content of JSON inside a JSON string, without its structure, whose quotes and line breaks are escaped."""
+"""Matches JSON inside a JSON string. `content` is what is overwritten: everything except brackets, commas, colons,
+spaces, escaped quotes and escaped whitespace."""
 _LINE_START: Final = re.compile(_TIME)
 _BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
 _OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s%s" % (_TIME, _INDENT, _COMMAND))
@@ -90,7 +93,7 @@ _STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(
 
 
 def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:
-    """Return the log with its secrets overwritten. `before` is the `unfinished` end of the previous post."""
+    """Return the log with its secrets overwritten. `before` is the `unfinished` line of the previous post."""
     redacted = _LINES.sub(_overwrite, b"\n" + before + body)[len(before) + 1 :]
     return _overwrite_known(redacted, known)
 
@@ -108,7 +111,7 @@ def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
 
 
 def _redact_value(body: bytes, field: re.Match[bytes]) -> bytes:
-    """The value of a secret field after its opening quote or bracket, with all strings in it overwritten."""
+    """Return a secret field's value after its opening quote or bracket, with all strings in it overwritten."""
     is_inner, opening = field["escape"] is not None, field["opening"]
     if opening in _FIELD_VALUES:
         value = (_INNER_VALUE if is_inner else _FIELD_VALUES[opening]).match(body, field.end())
@@ -142,7 +145,7 @@ def _up_to_its_bracket(value: bytes) -> bytes:
 
 
 def continues_line(body: bytes) -> bool:
-    """True if a log post may begin inside a line, or inside a command with line breaks."""
+    """True unless a log post begins with a timestamp. It may then continue a line or a multi-line command."""
     return _LINE_START.match(body) is None
 
 

@@ -1,8 +1,8 @@
-"""Create, encrypt and decrypt the two tokens with which a game server and its plugins identify themselves.
+"""Create, encrypt and decrypt the two tokens by which the service identifies a game server and its plugins.
 
-Tokens are stored hashed, to find the match of a post, and encrypted, because the server is configured with them again
-when another process resumes the match. The hash needs no salt and no slow function, because 256 random bits cannot be
-guessed; every post would have to wait for a slow function.
+Tokens are stored as hashes, to find the match of a post, and encrypted, because a process that resumes a match
+configures the server with its tokens again. The hash is fast and has no salt, because 256 random bits cannot be
+guessed; a slow hash would delay every post.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchpod.storage.servers import ServerRow, token_hash
 
 
 class IngestTokens(msgspec.Struct, frozen=True):
-    """The tokens of a match: one in the URL for its log, one for the reports of its plugins."""
+    """The tokens of a server: one is part of its log URL, the other is for the reports of its plugins."""
 
     log: str
     report: str
@@ -36,14 +36,15 @@ class TokenColumns(TypedDict):
 def new_tokens(random_bytes: Callable[[int], bytes], installation: str = "") -> IngestTokens:
     """Create the tokens of a new server.
 
-    The log token begins with the id of the installation, so that a server's log address shows who uses the server.
+    The log token begins with the id of the installation, so that a server's log address shows which installation uses
+    it.
     """
     log, report = (new_token(random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
     return IngestTokens(f"{installation}-{log}" if installation else log, report)
 
 
 def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:
-    """Hash and encrypt tokens, to store them."""
+    """Return the hashed and encrypted tokens, to be stored."""
     return TokenColumns(
         log_token_hash=token_hash(tokens.log),
         report_token_hash=token_hash(tokens.report),
@@ -53,7 +54,7 @@ def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:
 
 
 def open_tokens(row: ServerRow, vault: Vault) -> IngestTokens:
-    """Decrypt the tokens of a server; ValueError if it was released, or if they were encrypted with another key."""
+    """Decrypt the tokens of a server. ValueError if the server was released, or if the vault key is another one."""
     if row.log_token is None or row.report_token is None:
         raise ValueError("a released server has no tokens")
     return IngestTokens(vault.open(row.log_token), vault.open(row.report_token))

@@ -1,4 +1,4 @@
-"""Paths and URLs at which game servers and their plugins reach the service."""
+"""Define the paths and URLs to which game servers and their plugins send requests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHOTS_PATH: Final = "/ingest/shots/{token}"
 ANTICHEAT_PATH: Final = "/ingest/anticheat/{token}"
 MATCH_PATH: Final = "/ingest/match"
 DEMOS_PATH: Final = "/ingest/demos"
-"""Served on a separate port."""
+"""The path to which demos are uploaded. It is served on a separate port."""
 
 
 class IngestUrls(msgspec.Struct, frozen=True):
-    """The ingest URLs below a base URL; `of_regions` has the base URLs of regions that use another one.
+    """The ingest URLs below a base URL; `of_regions` maps regions with a different base URL to that URL.
 
-    Demos have base URLs of their own. `demo_base` is None if no demos are recorded.
+    Demos have separate base URLs. `demo_base` is None if no demos are recorded.
     """
 
     base: str
@@ -33,11 +33,11 @@ class IngestUrls(msgspec.Struct, frozen=True):
         return IngestUrls(self.of_regions.get(region, self.base), demo_base=demo_base)
 
     def logs(self, log_token: str) -> str:
-        """The URL to which a server posts its log."""
+        """Return the URL to which a server posts its log."""
         return self.base + LOGS_PATH.format(token=log_token)
 
     def anticheat(self, report_token: str) -> str:
-        """The URL for reports of an anti-cheat plugin, with the token, because webhooks cannot send headers."""
+        """Return the URL for reports of an anti-cheat plugin. It has the token, because plugins send no headers."""
         return self.base + ANTICHEAT_PATH.format(token=report_token)
 
     def shots(self, report_token: str) -> str:
@@ -55,5 +55,5 @@ class IngestUrls(msgspec.Struct, frozen=True):
 
     @property
     def demos(self) -> str | None:
-        """The URL for demos, which the match plugin uploads with its report token in the header; None without demos."""
+        """The URL to which the match plugin uploads demos; None if no demos are recorded."""
         return None if self.demo_base is None else self.demo_base + DEMOS_PATH

@@ -1,1 +1,1 @@
-"""Store the log of each match, and fold its entries into the state of the match."""
+"""Store the log of each match, and compute the state of the match from its entries (the fold)."""

@@ -1,8 +1,8 @@
-"""The entries of a match's log.
+"""Define the entries of a match's log.
 
-Everything that changes a match is an entry: posts of its server and plugins, the players that its console lists, and
-markers of the service. An entry is committed first. Then it is passed to the runner of the match, if this process
-drives the match.
+Everything that changes a match is an entry: log posts of its server, reports of its plugins, lists of players from its
+console, and markers that the service writes. An entry is committed first. Then it is passed to the runner of the match,
+if this process drives the match.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class EntryKind(StrEnum):
-    """The kind of content of an entry."""
+    """The kind of an entry."""
 
     LOG = "log"
     """A post of log lines."""
@@ -34,31 +34,35 @@ class EntryKind(StrEnum):
     SHOTS = "shots"
     """A plugin's count of shots."""
     PRESENCE = "presence"
-    """The players on the server, as its console lists them: names by player id."""
+    """The players on the server, according to its console: names by player id."""
     CONFIGURING = "configuring"
-    """The configuration of the server begins. Play after this entry does not count."""
+    """The service begins to configure the server. Play after this entry does not count."""
     CONFIGURED = "configured"
     """The server has the settings of the match. Play after this entry counts."""
     PREPARED = "prepared"
-    """All settings have been sent to a server with the match plugin, so its match may begin."""
+    """The service has sent all settings to a server with the match plugin, so the plugin may begin the match."""
     DEADLINE = "deadline"
-    """Deadlines that have passed fire at this entry, and at no entry of another kind."""
+    """A deadline has passed. Deadlines fire only when an entry of this kind is applied."""
     RESUMED = "resumed"
-    """Posts before this entry may be missing. Deadlines wait until the server has had time to resend these posts."""
+    """A process has resumed the match. Posts before this entry may be missing, so deadlines wait until the server has
+    had time to resend them."""
     OBSERVED = "observed"
-    """Nothing was received for a while, although a process drove the match. This time counts toward deadlines."""
+    """Nothing was received for a while, although a process drove the match. The entry makes this time count toward
+    deadlines."""
     ACTION = "action"
-    """A person requested an action on the match."""
+    """A caller or an operator has requested an action on the match."""
     ACTION_SENT = "action_sent"
-    """The id of an action that is about to be sent to the server. From here on, it may have been executed."""
+    """An action is about to be sent to the server, so it may have been executed from here on. The body is the action's
+    id."""
     ACTION_ANSWERED = "action_answered"
     """The server's answer to an action."""
     OVER_QUOTA = "over_quota"
     """The server has sent more bytes than may be stored per match, so the match fails."""
     SET_ASIDE = "set_aside"
-    """An entry that could not be applied. It counts as lost, like a gap in the log."""
+    """An entry that could not be applied, and whose kind was replaced with this one. It counts as lost, like a gap in
+    the log."""
     ENDED = "ended"
-    """The match has its outcome. Entries after this one never count."""
+    """The outcome of the match was stored. Entries after this entry never count."""
 
 
 SENT_BY_SERVER: Final = frozenset(
@@ -75,20 +79,20 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     headers: bytes = NO_HEADERS
     attempt: str = ""
-    """`ServerRow.attempt` of the server that sent the entry; empty if the service writes it."""
+    """`ServerRow.attempt` of the server that sent the entry; empty if the service wrote the entry."""
 
 
 def action_body(content: ActionRequest | ActionAnswer | str) -> bytes:
     """Encode the body of an entry about an action: the request, the answer, or the id of the action.
 
-    The content is nested, because version 0.3.0 reads entries of unknown kinds as detections. It finds no detection in
-    a nested object.
+    The content is nested in an object, because version 0.3.0 reads entries of unknown kinds as detections. It ignores
+    objects without the fields of a detection.
     """
     return msgspec.json.encode({"action": content})
 
 
 def read_action_body(body: bytes, content: type[T]) -> T | None:
-    """Decode the body of an entry about an action; None if another version wrote it, and this one cannot decode it."""
+    """Decode the body of an entry about an action; None if only a later version can decode it."""
     try:
         found: dict[str, T] = msgspec.json.decode(body, type=dict[str, content])  # type: ignore[valid-type]
     except msgspec.DecodeError:
@@ -97,12 +101,15 @@ def read_action_body(body: bytes, content: type[T]) -> T | None:
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
-    """Return the statements that append an entry without a body, to be executed with others."""
+    """Return the statements that append an entry without a body."""
     return statements_of(server_id, NewEntry(kind=kind, received_ms=now_ms))
 
 
 def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
-    """Return the statements that append an entry. The first returns its number and the match's total stored bytes."""
+    """Return the statements that append an entry.
+
+    When executed, the first statement returns the number of the entry and the total stored bytes of the match.
+    """
     return raw_log.append(
         server_id,
         new.kind,
@@ -114,7 +121,7 @@ def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
 
 
 def stored_entry(server_id: str, seq: int, new: NewEntry) -> RawEntry:
-    """Return the entry as it is stored under a number."""
+    """Return a new entry as the entry that was stored with the number `seq`."""
     return RawEntry(
         server_id=server_id,
         seq=seq,

@@ -1,9 +1,10 @@
 """Apply stored entries to a match, in the same way for a live match, after a restart, and in another replica.
 
-A deadline fires at its own entry, which the runner appends after the deadline has passed. So the log shows which
-entries came before it. Resuming a match is an entry too. Posts before that entry may be missing, so deadlines wait
-until the server has had time to resend these posts. Deadlines count observed time: a long gap in the log (an outage, or
-a clock that was set forward) counts as MAX_STEP_MS, and a clock that was set back does not delay deadlines.
+A deadline fires when its entry is applied. The runner appends this entry after the deadline has passed, so the log
+shows which other entries came before the deadline. When a match is resumed, an entry is appended, too. Posts before
+that entry may be missing, so deadlines wait until the server has had time to resend them. Deadlines count observed
+time: a long gap in the log (an outage, or a clock that was set forward) counts as MAX_STEP_MS, and a clock that was set
+back does not delay deadlines.
 """
 
 from __future__ import annotations
@@ -45,33 +46,34 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 CATCH_UP_MS: Final = 10_000
-"""How long deadlines wait after a resume. By then, the server has resent all unanswered posts."""
+"""Time for which deadlines wait after a match was resumed. By then, the server has resent all unanswered posts."""
 
 MAX_WAIT_MS: Final = 120_000
-"""Maximum time that a deadline waits, even if the service restarts repeatedly. It allows for twelve resumes. It is also
-longer than the wait of a deadline that passed during an outage (MAX_STEP_MS and CATCH_UP_MS)."""
+"""Maximum time by which a deadline is postponed, even if the match is resumed repeatedly. It allows for twelve resumes.
+It is also longer than the postponement of a deadline that passed during an outage (MAX_STEP_MS plus CATCH_UP_MS)."""
 
 MAX_STEP_MS: Final = 60_000
-"""Maximum time between two consecutive entries that counts toward deadlines. Usually there is an entry more often: the
-liveness probe sends a command to a server that was quiet for 10 s, and the server logs the command."""
+"""Maximum time between two consecutive entries that counts toward deadlines. Entries are usually closer together: the
+liveness probe sends a command to a server that has logged nothing for 10 s, and the server logs the command."""
 
 OBSERVE_MS: Final = 30_000
-"""Time without an entry after which the process that drives the match appends an OBSERVED entry, so that the time
-counts."""
+"""Time without an entry after which the process that drives the match appends an OBSERVED entry, so that this time
+counts toward deadlines."""
 
 LATE_MS: Final = 2_000
-"""A deadline that is noticed this late, or after a database read that took this long, does not fire at once. The
-machine or the database was stalled, and servers are about to resend their posts."""
+"""Minimum delay, of the process at a deadline or of a database read before it, after which the deadline does not fire
+at once: the machine or the database was stalled, and servers are about to resend their posts."""
 
 MAX_DEADLINES: Final = 100
-"""Maximum number of deadlines that one call of `advance` fires. Far fewer are ever due, and most end the match."""
+"""Maximum number of deadlines that a call of `advance` fires. This is a safeguard: only a few are ever due at a
+time."""
 
 _SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*",')
 
 _COMPRESSED: Final = b"\x78"
-"""The first byte of zlib output. A msgpack array begins with another byte."""
+"""The first byte of zlib output. An uncompressed snapshot (a msgpack array) begins with another byte."""
 
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
@@ -87,27 +89,27 @@ def settings_of(row: ServerRow, server_password: str | None = None) -> GameSetti
 
 
 def _sets_speed(settings: GameSettings) -> bool:
-    """True if the match changes how fast a simulated server plays."""
+    """True if the match's own console variables change the speed of a simulated server."""
     return any(cvar.name.lower() in _SPEED_CVARS for cvar in settings.custom_cvars)
 
 
 def _is_only_combat(entry: RawEntry, reading: ReadResult) -> bool:
-    """True if no player joined or left. This is the case for nearly all log posts."""
+    """True if all events of a log post are combat events, so that no player joined or left. Nearly all posts are."""
     return entry.kind == EntryKind.LOG and COMBAT_EVENTS.issuperset(map(type, reading.events))
 
 
 def _content(seq: int, item: bytes, *, is_timed: bool) -> bytes:
-    """Return a timeline item as JSON without its number, and unless `is_timed` also without its time."""
+    """Return the JSON of a timeline item without its number and, unless `is_timed`, without its time."""
     content = item.replace(b'"seq":%d,' % seq, b"", 1)
     return content if is_timed else _TIMESTAMP.sub(b"", content, 1)
 
 
 class SnapshotVersionError(Exception):
-    """A snapshot is damaged, or was written with other types. Replaying the log leads to the same state."""
+    """A snapshot is damaged, or was written with other types. The log must be replayed instead."""
 
 
 class _Envelope(msgspec.Struct, array_like=True):
-    """A stored snapshot. It is an array, so that versions without an envelope, which expect an object, reject it."""
+    """A stored snapshot. It is an array, so that versions that expect an object (without an envelope) reject it."""
 
     fingerprint: bytes
     fold: msgspec.Raw
@@ -115,16 +117,16 @@ class _Envelope(msgspec.Struct, array_like=True):
 
 @functools.cache
 def fold_fingerprint() -> bytes:
-    """Return the fingerprint of all types in a snapshot."""
+    """Return the fingerprint of all types that a snapshot consists of."""
     return type_fingerprint(Fold)
 
 
 class Fold(msgspec.Struct):
-    """The state of a match after some of its entries. A snapshot stores all of it."""
+    """The state of a match after some of its entries. A snapshot contains the complete state."""
 
     reader: MatchReader
     attempt: str = ""
-    """The attempt of the server that plays the match. Entries of other attempts do not count."""
+    """The attempt of the server on which the match is played. Entries of other attempts do not count."""
     deadlines_wait_until_ms: int = 0
     last_ms: int | None = None
     """When the last entry was received."""
@@ -135,21 +137,21 @@ class Fold(msgspec.Struct):
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
-        """Return the match before its first entry."""
+        """Return the state of the match before its first entry."""
         settings = settings_of(row)
         reader = MatchReader.create(settings, row.created_at_ms, Timers.of(settings).at_speed(speed))
-        # Players get the full join time after the allocation if it took more than half of that time, or if the clock
-        # was set back meanwhile.
+        # Players get the full join time after the allocation if the allocation took more than half of the join time, or
+        # if the clock was set back during the allocation.
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
         if row.log_from_seq:
-            reader.match.disturb(allocated_ms)  # an earlier server was replaced
+            reader.match.disturb(allocated_ms)  # the match had another server before
         reader.clock.is_real_time = speed == 1.0 and not _sets_speed(reader.match.settings)
         return cls(reader, row.attempt)
 
     def dump(self) -> bytes:
-        """Encode as a snapshot with the fingerprint of the types. Compression reduces it to a quarter."""
+        """Encode the state as a snapshot with the fingerprint of its types, compressed to a quarter."""
         encoded = msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
         return zlib.compress(encoded, level=1)
 
@@ -157,7 +159,7 @@ class Fold(msgspec.Struct):
     def load(cls, state: bytes) -> Fold:
         """Decode a snapshot; SnapshotVersionError if it is damaged, or was written with other types."""
         try:
-            # Earlier versions did not compress snapshots. An uncompressed envelope begins with the byte of an array.
+            # Earlier versions did not compress snapshots.
             decoded = zlib.decompress(state) if state[:1] == _COMPRESSED else state
             envelope = msgspec.msgpack.decode(decoded, type=_Envelope)
         except (msgspec.MsgspecError, zlib.error) as exc:
@@ -193,7 +195,7 @@ class Fold(msgspec.Struct):
         return reading
 
     def is_own(self, entry: RawEntry) -> bool:
-        """True unless the server of another attempt sent the entry."""
+        """True unless the entry was sent by the server of another attempt."""
         return entry.attempt in ("", self.attempt)
 
     def _apply(self, entry: RawEntry) -> ReadResult:
@@ -218,7 +220,7 @@ class Fold(msgspec.Struct):
         return ReadResult([], [])
 
     def _apply_action(self, entry: RawEntry) -> ReadResult:
-        """Apply an entry about an action. If it was written by a later version and cannot be decoded, do nothing."""
+        """Apply an entry about an action. Ignore an entry of a later version that cannot be decoded."""
         match entry.kind:
             case EntryKind.ACTION if (action := read_action_body(entry.body, ActionRequest)) is not None:
                 self.signals.answer()
@@ -232,7 +234,7 @@ class Fold(msgspec.Struct):
         return ReadResult([], [])
 
     def advance(self, now_ms: int) -> ReadResult:
-        """Fire the deadlines that have passed, at most MAX_DEADLINES, except those that wait after a resume."""
+        """Fire the deadlines that have passed and are not postponed, but at most MAX_DEADLINES."""
         fired = ReadResult([], [])
         for _ in range(MAX_DEADLINES):
             due_ms = self.due_ms()
@@ -244,7 +246,7 @@ class Fold(msgspec.Struct):
         return fired
 
     def finish(self) -> list[Effect]:
-        """Accept an end that only one source has reported, because no second report will follow."""
+        """Accept the end of a map or series that only one source has reported, because no further entry will follow."""
         reader = self.reader
         effects = reader.read_held(None).effects
         due_ms = reader.interpreter.flow.next_deadline_ms()
@@ -253,7 +255,7 @@ class Fold(msgspec.Struct):
         return effects if over_ms is None else effects + reader.end_series(over_ms + reader.skipped_ms).effects
 
     def cancel(self, reason: CancelReason, now_ms: int) -> None:
-        """End the match for a reason that is not in its log."""
+        """Cancel the match for a reason that does not follow from its log."""
         self.reader.cancel(reason, now_ms)
 
     def drain_timeline(self) -> list[MapItem]:
@@ -265,22 +267,23 @@ class Fold(msgspec.Struct):
         self.reader.timeline.waiting[:0] = items
 
     def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:
-        """Renumber the new items of a map, so that they continue its stored timeline, given as numbers and JSON.
+        """Renumber the new items of a map to continue its stored timeline: pairs of number and JSON.
 
-        A version with other types of items may have numbered them differently, so stored items are identified by their
-        content. Unless the game is in real time, their times are ignored, because earlier versions stored other times.
+        Another version may have numbered the items differently, so an item is found in the stored timeline by its
+        content. Unless the game runs in real time, the times of items are ignored, because earlier versions stored
+        different times.
         """
         is_timed = self.reader.clock.is_real_time
         numbers = {_content(seq, line, is_timed=is_timed): seq for seq, line in stored}
         for item in reversed(self.pending_items(map_number)):
-            if is_timed or isinstance(item, KillItem):  # the distance of a kill distinguishes it from others
+            if is_timed or isinstance(item, KillItem):  # without times, only kills can be told apart (by distance)
                 seq = numbers.get(_content(item.seq, msgspec.json.encode(item), is_timed=is_timed))
                 if seq is not None:
                     self.reader.timeline.renumber(map_number, seq - item.seq)
                     return
 
     def pending_items(self, map_number: int) -> list[TimelineItem]:
-        """Return the items of a map that `drain_timeline` would return."""
+        """Return the items of a map that were added since the last call of `drain_timeline`."""
         return [waiting.item for waiting in self.reader.timeline.waiting if waiting.map_number == map_number]
 
     # --- read -----------------------------------------------------------------------------------------------------
@@ -296,7 +299,7 @@ class Fold(msgspec.Struct):
 
     @property
     def may_map_end(self) -> bool:
-        """True if the next lines may end the map, or if no map is live."""
+        """True if the next log lines may end the map, or if no map is live."""
         return self.reader.may_map_end
 
     @property
@@ -314,17 +317,17 @@ class Fold(msgspec.Struct):
 
     @property
     def misplaced_shots(self) -> int:
-        """The number of shot counts that were ignored because it is uncertain which map they belong to."""
+        """The number of shot counts that were ignored because it is unknown which map they belong to."""
         return self.reader.shots.misplaced
 
     @property
     def has_timeline_items(self) -> bool:
-        """True if `drain_timeline` would return something."""
+        """True if timeline items were added since the last call of `drain_timeline`."""
         return bool(self.reader.timeline.waiting)
 
     @property
     def line_counts(self) -> tuple[int, int]:
-        """The number of log lines read so far, and the number of unknown lines among them."""
+        """The number of log lines that were read so far, and how many of them are unknown."""
         return self.reader.lines_read, self.reader.lines_unknown
 
     def due_ms(self) -> int | None:
@@ -333,16 +336,16 @@ class Fold(msgspec.Struct):
         return None if due_ms is None else self._postpone(due_ms)
 
     def observe_ms(self) -> int | None:
-        """Return when the next entry is needed, so that the time counts toward deadlines; None without a deadline."""
+        """Return when an OBSERVED entry must be appended if no other entry arrives; None if there is no deadline."""
         return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
     def wake_ms(self) -> int | None:
-        """Return the earlier of `due_ms` and `observe_ms`."""
+        """Return the earlier of `due_ms` and `observe_ms`; None if there is no deadline."""
         due_ms = self.due_ms()
         return due_ms if due_ms is None or self.last_ms is None else min(due_ms, self.last_ms + OBSERVE_MS)
 
     def may_wait(self, now_ms: int) -> bool:
-        """True if another resume would still postpone the next deadline."""
+        """True if resuming the match now would postpone the next deadline."""
         due_ms = self.reader.next_deadline_ms()
         return due_ms is not None and now_ms < due_ms + MAX_WAIT_MS
 
@@ -361,12 +364,12 @@ class Fold(msgspec.Struct):
         )
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:
-        """Return the earliest deadline that callers see, in the time of the service's clock; None if there is none."""
+        """Return the earliest deadline that callers see, by the service's clock; None if there is no such deadline."""
         found = next_deadline(self.match)
         return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
-        """Return when a deadline fires at the earliest. After a resume, it may have to wait."""
+        """Return when a deadline fires at the earliest, because it may have to wait after the match was resumed."""
         return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:
@@ -374,12 +377,13 @@ class Fold(msgspec.Struct):
         return msgspec.json.encode(build_result(self.reader.match))
 
     def _follow_clock(self, received_ms: int) -> None:
-        """Exclude time that must not count toward deadlines: gaps beyond MAX_STEP_MS, and changes of the clock."""
+        """Exclude time that must not count toward deadlines: long gaps (beyond MAX_STEP_MS) and clock changes."""
         if self.last_ms is None:
             self._follow_start(received_ms)
             return
         step_ms = received_ms - self.last_ms
-        # Small negative steps are normal, because entries may be stored in another order than they were received.
+        # Small negative steps are normal, because entries are not always stored in the order in which they were
+        # received.
         if step_ms > MAX_STEP_MS:
             self.reader.skipped_ms += step_ms - MAX_STEP_MS
         elif step_ms < -MAX_STEP_MS:
@@ -389,7 +393,7 @@ class Fold(msgspec.Struct):
         self.last_ms = received_ms
 
     def _follow_start(self, received_ms: int) -> None:
-        """Give players the full time to join if starting the server took long, or if the clock was set meanwhile."""
+        """Give players the full time to join if the server's start took long, or if the clock was set during it."""
         match = self.reader.match
         start_ms = received_ms - (received_ms if match.allocated_at_ms is None else match.allocated_at_ms)
         if not 0 <= 2 * start_ms <= to_ms(match.timers.join_s):

@@ -1,9 +1,9 @@
-"""Apply entries in turns, so that a match with many entries slows down neither other matches nor the API.
+"""Apply entries in turns (time slices), so that no match with many entries slows down other matches or the API.
 
 All folds of a process share one event loop. A turn lasts a few milliseconds. Then other tasks may use the loop for the
-same time, or for a quarter of it while matches are resumed. If other tasks use the loop for longer at a time, turns
-become longer too, so that a flood of requests does not stop the folds. The entry that is being applied is recorded
-outside of the process, for `suspects`.
+same time, or for a quarter of this time while matches are resumed. If other tasks block the loop for longer, turns
+become longer, too, so that the folds make progress during a flood of requests. The entry that is being applied is
+recorded outside of the process, because `suspects.py` needs to know it if the process dies.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.storage.raw_log import RawEntry
 
 TURN_S: Final = 0.004
-"""Length of a turn, which all folds share. After it, the loop runs other tasks. A turn is longer if a single entry
-takes longer."""
+"""Length of a turn in seconds. All folds share the turn; after it, the loop runs other tasks. A turn may be longer,
+because an entry is never interrupted."""
 
 MAX_TURN_S: Final = 0.05
-"""Maximum length of a turn. Turns are this long if other tasks use the loop for this long at a time."""
+"""Maximum length of a turn in seconds. Turns reach it if other tasks block the loop for this long."""
 
 SLOW_S: Final = 2.0
-"""CPU time of an entry that counts like a death of the process. The largest entries take less than a tenth of a second.
-With PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
+"""Minimum CPU time in seconds after which an entry counts as if it had killed the process. The largest normal entries
+take less than 0.1 s. With PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
 RESUMING_SHARE: Final = 4
-"""While matches are resumed, folds use the loop for this many times as long as other tasks. Nothing reacts to the log
-of a match until the match is resumed."""
+"""Ratio of the time for folds to the time for other tasks while matches are resumed. It is high because nothing reacts
+to the log of a match until the match is resumed."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _Item = TypeVar("_Item")
 
 
 class EntryFailedError(Exception):
-    """Applying an entry raised an error, which is a bug. The fold may be half changed and must no longer be used."""
+    """Applying an entry raised an error, due to a bug. The fold may be half changed, so it must no longer be used."""
 
     def __init__(self, entry: RawEntry, error: Exception) -> None:
         super().__init__(f"entry {entry.seq} of {entry.server_id} ({entry.kind}) could not be applied")
@@ -52,12 +52,12 @@ class EntryFailedError(Exception):
 
     @property
     def costs_entry(self) -> bool:
-        """True if the entry can be set aside. The service's own entries cannot, because it would write them again."""
+        """True if the entry can be set aside. The service would write its own entries again, so these cannot."""
         return self.entry.kind in SENT_BY_SERVER
 
 
 class BegunEntry(Protocol):
-    """Records which entry is being applied. The record outlives this process."""
+    """A record, outliving this process, of the entry that is being applied."""
 
     def mark(self, server_id: str, seq: int) -> None:
         """Record that an entry is being applied."""
@@ -71,9 +71,9 @@ async def _ignore(_server_id: str, _seq: int) -> None:
 
 
 class FoldTurns:
-    """The turns of all folds of a process. Redacting large posts and parsing console answers use turns too.
+    """The turns of all folds of a process. They are also used to redact large posts and to parse console output.
 
-    Without `pauses`, turns do not end, for processes whose only work is to apply entries.
+    Without `pauses`, turns never end. This is for processes that do nothing but apply entries.
     """
 
     def __init__(
@@ -87,24 +87,24 @@ class FoldTurns:
         self.is_resuming = False
         """True while matches are resumed."""
         self.on_slow: Callable[[str, int], Awaitable[None]] = _ignore
-        """Called with the server and the number of an entry that took at least `slow_s`."""
+        """Called with the server id and the number of an entry that took at least `slow_s`."""
         self._pauses = pauses
         self._slow_s = slow_s
         self._slow: list[tuple[str, int]] = []
         self._turn_s = TURN_S
         self._left_s = TURN_S
-        """Time left of the current turn. Time that other tasks use is added to it."""
+        """Time in seconds that is left of the current turn. It grows while other tasks use the loop."""
         self._stopped_s = time.monotonic()
-        """When a fold last used the loop."""
+        """When a fold last stopped using the loop."""
         self._tickets = count()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        """A heap of the folds that wait for a turn, by ticket. The fold with the lowest ticket has waited longest."""
+        """A heap of the folds that wait for a turn. The fold with the lowest ticket has waited longest."""
         self._timer: asyncio.TimerHandle | None = None
-        """Begins the next turn."""
+        """The timer that begins the next turn."""
         self._is_turn_over = False
 
     async def run(self, items: Iterable[_Item], step: Callable[[_Item], bool]) -> None:
-        """Call `step`, such as applying an entry, for each item until it returns False."""
+        """Call `step` in turns for each item, until it returns False. Usually `step` applies an entry."""
         rest = iter(items)
         item = next(rest, None)
         ticket = next(self._tickets)
@@ -122,7 +122,7 @@ class FoldTurns:
             await self._report_slow()
 
     def advance(self, take: Callable[[], _Item | None], step: Callable[[_Item], bool]) -> bool:
-        """Call `step` for each item that `take` returns, while the turn lasts; False if items are left at its end."""
+        """Call `step` for each item that `take` returns while the turn lasts. False if items may be left."""
         while self.has_time():
             item = take()
             if item is None or not self._timed(step, item):
@@ -130,7 +130,7 @@ class FoldTurns:
         return False
 
     async def next_turn(self) -> None:
-        """Wait until a turn begins."""
+        """Wait until a fold may use the loop."""
         if self._slow:
             await self._report_slow()
         ticket = next(self._tickets)
@@ -163,7 +163,7 @@ class FoldTurns:
         return results[0]
 
     def has_time(self) -> bool:
-        """True if a fold may use the loop now."""
+        """True if a fold may use the loop now: the turn has time left."""
         now_s = time.monotonic()
         self._left_s = min(self._turn_s, self._left_s + (now_s - self._stopped_s) * self._share)
         self._stopped_s = now_s
@@ -184,16 +184,16 @@ class FoldTurns:
         self._timer = loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
 
     def _begin_turn(self, planned_s: float) -> None:
-        """Begin a turn. It is as long as other tasks kept the loop busy, within limits."""
+        """Begin a turn. It is as long as other tasks have delayed this call, within TURN_S and MAX_TURN_S."""
         self._timer, self._is_turn_over = None, False
         self._stopped_s = time.monotonic()
         self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
         self._wake_next()
-        if self._waiting:  # begin another turn later, in case the woken fold does not pass this turn on
+        if self._waiting:  # a fallback, in case the woken fold does not wake the next fold
             self._plan(self._turn_s + self._turn_s / self._share)
 
     def _pass_on(self) -> None:
-        """Wake the next fold if time is left. Waking all waiting folds would cost more than applying their entries."""
+        """Wake the next fold if the turn has time left. To wake all folds would cost more than their entries."""
         if self._waiting and self.has_time():
             self._wake_next()
 
@@ -206,7 +206,7 @@ class FoldTurns:
                 return
 
     def apply(self, fold: Fold, entry: RawEntry) -> ReadResult:
-        """Apply an entry to a match; EntryFailedError if that raises an error."""
+        """Apply an entry to a match. Raise EntryFailedError if the entry cannot be applied."""
         began_s = time.thread_time()
         if self._begun is not None:
             self._begun.mark(entry.server_id, entry.seq)
@@ -227,5 +227,5 @@ class FoldTurns:
         for server_id, seq in slow:
             try:
                 await self.on_slow(server_id, seq)
-            except DatabaseError as exc:  # the entry is counted the next time it is slow
+            except DatabaseError as exc:  # not retried: the entry is counted the next time it is slow
                 _log.warning("slow entry not counted", extra={"server_id": server_id, "seq": seq, "error": str(exc)})

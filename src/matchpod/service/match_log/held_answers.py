@@ -1,7 +1,8 @@
-"""Delay the answers to game servers while many matches are driven, so that servers post less often.
+"""Delay the answers to log posts while this process drives many matches, so that game servers post less often.
 
-A server has one request in flight, and sends all lines that it logs meanwhile in the next request. Posts are committed
-and applied as usual; only their answers are held. Due answers are sent together, so the next posts arrive together too.
+A server has one request in flight. All lines that it logs until the answer are sent in the next request. Posts are
+committed and applied as usual; only the answers are delayed. Due answers are sent together, so that the next posts
+arrive at about the same time and share a transaction.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Final
 from matchpod.service.match_log.live import Answer, LocalMatch
 
 FEW_MATCHES: Final = 32
-"""Maximum number of driven matches with which no answer is held."""
+"""Maximum number of driven matches up to which no answer is delayed."""
 
 HOLD_S_PER_MATCH: Final = 0.003
-"""Minimum time between two answers to the same server, per match that this process drives."""
+"""Minimum time in seconds between two answers to the same server, multiplied by the number of driven matches."""
 
 MAX_HOLD_S: Final = 1.5
-"""Upper bound of the minimum time between two answers. A server that dies loses the lines that it has not posted."""
+"""Upper limit in seconds of the minimum time between two answers. A server that dies loses the lines not posted yet."""
 
 TICK_S: Final = 0.15
-"""Seconds between two ticks. Due answers are sent at the next tick."""
+"""Interval between ticks in seconds. A due answer is sent at the next tick."""
 
 
 def hold_s(matches: int) -> float:
@@ -31,19 +32,19 @@ def hold_s(matches: int) -> float:
 
 
 class HeldAnswers:
-    """The held answers; at most one per match."""
+    """The delayed answers; at most one answer per match."""
 
     def __init__(self) -> None:
         self._due: dict[int, list[LocalMatch]] = {}
-        """The matches with a held answer, by the tick in which it is due."""
+        """The matches with a held answer, by the tick at which the answer is due."""
         self._timer: asyncio.TimerHandle | None = None
 
     def hold(self, live: LocalMatch, answer: Answer, distance_s: float) -> None:
-        """Hold an answer until `distance_s` has passed since the last answer to this server.
+        """Delay an answer until `distance_s` has passed since the last answer to this server.
 
-        `live` sends it earlier if its map may end.
+        `live` sends the answer earlier if its map may end.
         """
-        live.answer()  # the answer to an earlier post, for which the server no longer waits
+        live.answer()  # send an older held answer; the server no longer waits for it
         loop = asyncio.get_running_loop()
         now_s = loop.time()
         tick = math.floor(max(live.answered_s + distance_s, now_s) / TICK_S) + 1

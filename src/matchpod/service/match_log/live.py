@@ -1,20 +1,23 @@
 """Keep the matches that this process drives in memory, for ingest, runners and readers.
 
-Stored entries are passed on in memory, so that they are not read back from the database. This is an optimization. If an
-inbox is full or an entry is missing, the runner reads the database.
+Stored entries are passed to their runners in memory, as an optimization. If an inbox is full or an entry is missing,
+the runner reads the entries from the database.
 """
 
-# The runner applies entries to the fold. While it only waits, the log writer applies them.
+# The runner applies entries to the fold. While the runner only waits, the log writer applies them.
 #
 # - A fold gets entries only from `LocalMatch.dequeue` and from the database, in the order of their numbers, each once.
 # - `LocalMatch.idle` determines who may apply entries. The runner sets it when it begins to wait for an alarm, and
-# clears it   before it does anything else. Runner and writer share one event loop, so they never apply entries
-# concurrently. - While `idle` is set, the writer applies the entries that it has committed (`advance`). It wakes the
-# runner only if   there is work: an alarm, a snapshot, history, the end, or an entry that is only in the database. So
-# most posts wake   no task. - While `idle` is not set, the writer only appends to the inbox and wakes the runner, which
-# applies entries before it   waits again. - If applying an entry raises, the error is stored in `error`. The runner
-# raises it, and the fold is not used again. - Matches that other processes drive are folded from the database, for
-# readers only (`remote.py`).
+#   clears it before it does anything else. Runner and writer share one event loop, so they never apply entries
+#   concurrently.
+# - While `idle` is set, the writer applies the entries that it has committed (`advance`). It wakes the runner only if
+#   there is work: an alarm, a snapshot, history, the end, or an entry that is only in the database. So most posts wake
+#   no task.
+# - While `idle` is not set, the writer only appends to the inbox and wakes the runner, which applies the entries before
+#   it waits again.
+# - If applying an entry raises an error, the error is stored in `error`. The runner raises it, and the fold is not used
+#   any longer.
+# - Matches that other processes drive are folded from the database, for readers only (`remote.py`).
 
 from __future__ import annotations
 
@@ -33,22 +36,22 @@ from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
-"""Maximum number of entries in an inbox. The runner dequeues entries within milliseconds, and reads entries that did
+"""Maximum number of entries in an inbox. Entries are dequeued within milliseconds. The runner reads entries that did
 not fit from the database."""
 
 RECENT: Final = 32
-"""Number of applied entries that are remembered, to compare them with the entries stored under the same numbers. A
-failover that goes unnoticed loses fewer entries."""
+"""Number of applied entries whose receive time is remembered, to detect that their numbers were used again after a
+database failover. A failover that goes unnoticed loses fewer entries than this."""
 
 Answer = Callable[[], None]
-"""Answers a log post."""
+"""A function that answers a log post."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
 def logged_if_failed(server_id: str) -> Iterator[None]:
-    """Log an error in a view of a match instead of raising it, so that readers see the rest and the match continues."""
+    """Log an error in a view of a match instead of raising it, so that other views and the match itself still work."""
     try:
         yield
     except DatabaseError:
@@ -58,14 +61,14 @@ def logged_if_failed(server_id: str) -> Iterator[None]:
 
 
 class LogRewoundError(Exception):
-    """The database no longer has all applied entries, because it has failed over to a standby without the last ones.
+    """The database has lost applied entries, because it has failed over to a standby that did not have them yet.
 
-    Their numbers are used again, so the match has to be loaded again.
+    New entries get the numbers of the lost entries, so the match has to be reloaded.
     """
 
 
 class IdleRunner(Protocol):
-    """The runner of a match while it waits for entries. Meanwhile, the log writer may apply entries for it."""
+    """The runner of a match while it waits for entries. While it waits, the log writer may apply entries for it."""
 
     def apply(self, entry: RawEntry) -> bool:
         """Apply an entry; False once the match is over."""
@@ -74,7 +77,7 @@ class IdleRunner(Protocol):
         """True if the runner has to act on the applied entries."""
 
     def is_due(self, now_ms: int) -> bool:
-        """True if the alarm of the runner is due."""
+        """True if the time at which the runner must act next has come."""
 
 
 class LocalMatch:
@@ -86,24 +89,24 @@ class LocalMatch:
         self.seq = seq
         """The number of the last applied entry."""
         self.newest_seq = seq
-        """The number of the newest entry that this process knows."""
+        """The number of the newest stored entry that this process knows of."""
         self.woken = asyncio.Event()
         self.idle: IdleRunner | None = None
         """The runner of the match while it only waits; None otherwise."""
         self.error: Exception | None = None
-        """The error after which the fold must no longer be used; the runner raises it."""
+        """An error that the runner must raise. The fold must no longer be used."""
         self.lacks_post = False
-        """True if the newest log post could not be stored; the server sends it again."""
+        """True if the newest log post could not be stored, so that the server will resend it."""
         self.answered_s = -math.inf
-        """When the last post of its server was answered."""
+        """When the server's last log post was answered, in event loop time."""
         self.held_until: int | None = None
-        """The tick in which the held answer is due; None if no answer is held."""
+        """The tick at which the held answer is due; None if no answer is held."""
         self._held: Answer | None = None
         self._inbox: list[RawEntry] = []
         self._received_ms = array("q")
-        """When each of the last RECENT applied entries was received. Entry numbers have no gaps."""
+        """The receive times of the last RECENT applied entries, whose numbers are consecutive."""
         self._is_doubtful = False
-        """True if another process has stored an entry under a number that was already applied."""
+        """True if another process has announced an entry with a number that was already applied."""
         self._seen_seq = seq
         self._state: LiveState | None = None
         self._progress: MatchProgress | None = None
@@ -117,18 +120,18 @@ class LocalMatch:
             self.woken.set()
 
     def announce(self, seq: int) -> None:
-        """Record that another process has stored entries up to this number. Wake the runner, which reads them."""
+        """Record that another process has stored entries up to this number, and wake the runner to read them."""
         self._is_doubtful = self._is_doubtful or seq <= self.seq
         self.expect(seq)
         if self._is_doubtful:
             self.woken.set()
 
     def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
-        """Compare with the newest number in the database. `applied_seq` was the last applied number before that query.
+        """Compare with the newest number in the database; `applied_seq` is from before that number was read.
 
-        Wake the runner if an entry is missing that was already in the database at the last call, because then another
-        process has stored it. Newer entries may still be enqueued by this process. Also wake the runner if its alarm is
-        due, because the clock was set.
+        Wake the runner if it misses an entry that was in the database at the previous call: another process must have
+        stored that entry. (Newer entries may still be enqueued by this process.) Also wake the runner if it must act
+        now, in case the clock was set.
         """
         if seq < applied_seq:
             self._fail(LogRewoundError(f"entry {applied_seq} of {self.server_id} was applied, the newest is {seq}"))
@@ -139,7 +142,7 @@ class LocalMatch:
             self.woken.set()
 
     def expect(self, seq: int) -> None:
-        """Wake the runner if this number is newer than all known numbers: another process has stored the entry."""
+        """Wake the runner if the entry with this number is unknown, because another process has stored it."""
         if seq > self.newest_seq:
             self.newest_seq = seq
             self.woken.set()
@@ -149,7 +152,7 @@ class LocalMatch:
         self.woken.set()
 
     def advance(self, turns: FoldTurns) -> bool:
-        """Apply queued entries for an idle runner while the turn lasts; False if some are left."""
+        """Apply queued entries for an idle runner while the turn lasts. False if entries are left."""
         runner = self.idle
         if runner is None:
             return True
@@ -163,7 +166,7 @@ class LocalMatch:
         return True
 
     def dequeue(self) -> RawEntry | None:
-        """Return the next entry; None if it is not queued. The database may have it nevertheless (`is_behind`)."""
+        """Return the next entry; None if it is not in the inbox. If `is_behind`, the database has it."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
                 return None  # an earlier entry is still being stored, or was stored by another process
@@ -175,24 +178,24 @@ class LocalMatch:
         return None
 
     def is_applied(self, entry: RawEntry) -> bool:
-        """True if this entry was applied under its number, or if the applied entry is no longer known."""
+        """True if this entry was applied, or if it is no longer known which entry was applied under its number."""
         place = len(self._received_ms) - 1 - (self.seq - entry.seq)
         is_known = 0 <= place < len(self._received_ms)
         return not is_known or self._received_ms[place] == entry.received_ms
 
     def begin_reading(self) -> int:
-        """Return the first number to read from the database. The last applied entry is read again as a check."""
+        """Return the first number to read from the database: the last applied entry, which is compared, or the next."""
         self._is_doubtful = False
         return self.seq if self._received_ms else self.seq + 1
 
     @property
     def received_ms(self) -> int | None:
-        """When the last applied entry was received; None if none was applied since the match was loaded."""
+        """When the last applied entry was received; None if no entry was applied since the match was loaded."""
         return self._received_ms[-1] if self._received_ms else None
 
     @property
     def is_behind(self) -> bool:
-        """True if a known entry has not been applied yet."""
+        """True if the database has an entry that is not applied, or an applied entry has to be compared."""
         return self.newest_seq > self.seq or self._is_doubtful
 
     def applied(self, entry: RawEntry) -> None:
@@ -205,7 +208,7 @@ class LocalMatch:
             self.answer()
 
     def hold_answer(self, answer: Answer, tick: int) -> None:
-        """Hold an answer until a tick, or until the map may end, because then the next lines must not be delayed."""
+        """Hold an answer until a tick. Send it earlier if the map may end: then the next lines are urgent."""
         self._held, self.held_until = answer, tick
 
     def answer(self) -> None:
@@ -220,13 +223,13 @@ class LocalMatch:
             _log.exception("log post not answered", extra={"server_id": self.server_id})
 
     def state(self) -> LiveState:
-        """Return the state of the match as callers see it; built at most once per applied entry."""
+        """Return the state of the match as callers see it. It is built at most once per applied entry."""
         if self._state is None:
             self._state = self.fold.state()
         return self._state
 
     def progress(self) -> MatchProgress:
-        """Return the progress of the match; built at most once per applied entry."""
+        """Return the progress of the match. It is built at most once per applied entry."""
         if self._progress is None:
             self._progress = self.fold.progress()
         return self._progress

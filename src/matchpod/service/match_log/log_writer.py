@@ -1,8 +1,8 @@
-"""Append entries to the logs of all matches of this process.
+"""Append entries to the logs of matches.
 
-Waiting entries are committed in one transaction, then applied match by match. While few matches are driven, a commit
-begins when the first post arrives. With many matches, commits begin once per tick, or at once if a post may end a round
-or precede the end of a map. A post is answered after it was stored, or later if many matches are driven
+Waiting entries are committed in one transaction, then applied match by match. While this process drives few matches, a
+commit begins when the first entry arrives. With many matches, a commit begins at each tick, or at once if an entry may
+end a round or precede the end of a map. A post is answered after it was stored, or later if many matches are driven
 (`held_answers.py`). Servers resend unanswered posts, so nothing is lost if this process dies.
 """
 
@@ -26,26 +26,28 @@ from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
 from matchpod.storage.raw_log import RawEntry
 
 AFTER_ANSWERS_S: Final = 0.03
-"""Seconds from the answers of a tick to its commit. The posts that follow the answers have arrived by then."""
+"""Delay in seconds between the answers at a tick and the next commit. Servers send their next posts within this
+time."""
 
 MAX_GROUP: Final = 1_000
-"""Maximum number of senders per transaction, so that other writers do not wait long."""
+"""Maximum number of requests whose entries share a transaction, so that other writers do not wait long."""
 
 MAX_FOLDING_S: Final = 0.05
-"""How long a runner waits at most until the entries of other matches are applied, so that the resulting writes share a
-transaction."""
+"""Maximum time in seconds that a runner waits until the entries of other matches are applied, so that the runners'
+writes share a transaction."""
 
 ANSWERS_AT_ONCE: Final = 50
-"""Maximum number of senders that are answered before other tasks run. Each answer takes about 50 µs."""
+"""Maximum number of requests that are answered before other tasks run. An answer takes about 50 µs."""
 
 REPORTED_ENDS: Final = (b"round_end", b"map_result", b"series_end")
-"""The plugin's names for the end of a round, a map or a series. Such reports are committed at once."""
+"""The plugin's names for the end of a round, a map or a series. Reports with these names are committed at once."""
 
 _DECIDES: Final = (b' killed "', b"_The_Bomb")
 """Parts of log lines that may decide a round."""
 
 Done = Callable[[int | DatabaseError], None]
-"""Called with the total stored bytes of the match, or with the error. Then the sender may be answered."""
+"""A function that is called when a request may be answered: with the total stored bytes of the match, or with an
+error."""
 
 
 _log = logging.getLogger(__name__)
@@ -60,11 +62,11 @@ class _Waiting(msgspec.Struct, gc=False):
 
 
 _Result = tuple[_Waiting, tuple[list[RawEntry], int] | DatabaseError]
-"""Entries of a sender, with the stored entries and the total stored bytes of the match, or with the error."""
+"""The entries of a request, and its result: the stored entries and the match's total stored bytes, or an error."""
 
 
 class LogWriter:
-    """Commits entries, answers their senders and passes them to the runners of their matches."""
+    """Commits entries, answers their senders, and passes the entries to the runners of their matches."""
 
     def __init__(
         self,
@@ -80,10 +82,10 @@ class LogWriter:
         self._turns = turns
         self._held = HeldAnswers()
         self._unread: dict[LocalMatch, None] = {}
-        """Matches with entries to be applied, in the order in which the entries were stored."""
+        """The matches with entries that the writer has to apply, in the order in which the entries were stored."""
         self._reading: asyncio.Task[None] | None = None
         self._folded: asyncio.Future[None] | None = None
-        """Done when all stored entries are applied; None if no runner waits for that."""
+        """A future that is done when all stored entries are applied; None if no runner waits for it."""
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -92,13 +94,14 @@ class LogWriter:
 
     @property
     def distance_s(self) -> float:
-        """The current minimum time between two answers to a server; 0 if posts are committed and answered at once."""
+        """The minimum time in seconds between two answers to a server; 0 if posts are answered at once."""
         return self._distance_of(len(self._live))
 
     def add(self, server_id: str, entries: Sequence[NewEntry], done: Done, *, may_hold: bool = False) -> None:
-        """Append entries at the next tick, or now if they may end a round or precede the end of a map.
+        """Append entries at the next commit, or now if they may end a round or precede the end of a map.
 
-        `done` is called after the commit. With `may_hold`, it is called when the answer is due.
+        `done` is called after the commit. With `may_hold`, the call may be delayed until an answer to the server is
+        due.
         """
         self._waiting.append(_Waiting(server_id, entries, done, may_hold))
         if _may_end_round(entries) or self._may_precede_end(server_id, entries):
@@ -112,7 +115,8 @@ class LogWriter:
     ) -> int:
         """Append entries after all waiting entries of this match; return the total stored bytes of the match.
 
-        The entries are written now; with `may_wait`, at the next tick. With `may_hold`, return when the answer is due.
+        The entries are written now or, with `may_wait`, at the next commit. With `may_hold`, the return may be delayed
+        until an answer to the server is due.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -134,9 +138,9 @@ class LogWriter:
         await self.append(server_id, ())
 
     async def folded(self) -> None:
-        """Wait until all stored entries are applied, at most MAX_FOLDING_S.
+        """Wait until all stored entries are applied, but at most MAX_FOLDING_S.
 
-        Then the writes that follow from the posts of a tick share a transaction, instead of one transaction per match.
+        Then the writes of all runners that follow from these entries share a transaction.
         """
         if self._reading is None:
             return
@@ -147,16 +151,16 @@ class LogWriter:
         await asyncio.shield(self._folded)
 
     def _end_folding(self, folded: asyncio.Future[None] | None) -> None:
-        """Wake all runners that wait for this future."""
+        """Wake all runners that wait in `folded` for this future."""
         if folded is not None and not folded.done():
             folded.set_result(None)
         if self._folded is folded:
             self._folded = None
 
     def _may_precede_end(self, server_id: str, entries: Sequence[NewEntry]) -> bool:
-        """True for a kill or a bomb in a round that may end the map.
+        """True if the entries contain a kill or a bomb event in a round that may end the map.
 
-        The server sends `Game Over` only after the answer, so the answer must not be delayed.
+        The server posts `Game Over` only after this post was answered, so the answer must not be delayed.
         """
         live = self._live.get(server_id)
         return (
@@ -171,7 +175,7 @@ class LogWriter:
         return (math.floor((now_s - AFTER_ANSWERS_S) / TICK_S) + 1) * TICK_S + AFTER_ANSWERS_S
 
     def _begin(self) -> None:
-        """Write all waiting entries. If a write is in progress, its task writes them next."""
+        """Write all waiting entries. If a write is in progress, they are written after it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -189,23 +193,23 @@ class LogWriter:
             self._writing = None
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
-        """Commit a group. If that fails, commit the entries of each sender alone.
+        """Commit the entries of a group of requests. If that fails, commit each request alone.
 
-        A single sender may be at fault, and on a full disk small entries may still fit. If a shared database is
-        unavailable, do not retry, because each commit would wait for it.
+        A single request may have caused the failure, and small entries may still fit on a full disk. If a shared
+        database is unavailable, do not retry, because each commit would wait for a timeout.
         """
         result = await self._try_commit(group, LOCK_MS)
         if not isinstance(result, DatabaseError):
             for first in range(0, len(result), ANSWERS_AT_ONCE):
                 self._finish(result[first : first + ANSWERS_AT_ONCE])
-                await asyncio.sleep(0)  # other tasks wait for a few milliseconds at most
+                await asyncio.sleep(0)  # let other tasks run
         elif len(group) == 1 or self._is_unavailable(result):
             self._finish([(waiting, result) for waiting in group])
         else:
             await self._store_each(group)
 
     async def _store_each(self, group: Sequence[_Waiting]) -> None:
-        """Commit and answer each sender alone. For each locked row, only the first sender waits for the lock."""
+        """Commit and answer each request alone. For each locked row, only the first request waits for the lock."""
         locked: dict[str, RowLockedError] = {}
         for number, waiting in enumerate(group):
             result = locked.get(waiting.server_id) or await self._try_commit([waiting], LOCK_ALONE_MS)
@@ -220,7 +224,7 @@ class LogWriter:
             self._finish([(waiting, result)])
 
     def _is_unavailable(self, error: DatabaseError) -> bool:
-        """True if each further attempt would wait for a shared database."""
+        """True if a shared database is unavailable, so that each further commit would wait for a timeout."""
         is_unavailable = isinstance(error, DatabaseUnavailableError) and not isinstance(error, RowLockedError)
         return self._db.is_shared and is_unavailable
 
@@ -251,13 +255,13 @@ class LogWriter:
         return results
 
     def _driven_elsewhere(self, group: Sequence[_Waiting]) -> set[str]:
-        """Return the servers that this process does not drive, if other processes share the database."""
+        """Return the servers whose matches another process may drive, so that the process has to be notified."""
         if not self._db.is_shared:
             return set()
         return {waiting.server_id for waiting in group if self._live.get(waiting.server_id) is None}
 
     def _finish(self, results: Sequence[_Result]) -> None:
-        """Answer the senders now or later, then pass the entries to their matches."""
+        """Answer the senders now, or when an answer is due, and pass the entries to their matches."""
         for waiting, result in results:
             self._answer(waiting, result)
         for waiting, result in results:
@@ -274,7 +278,7 @@ class LogWriter:
         if waiting.may_hold and not isinstance(result, DatabaseError) and (distance_s := self.distance_s):
             live = self._live.get(waiting.server_id)
             if live is not None:
-                answer = functools.partial(waiting.done, result[1])  # without a reference to the entries
+                answer = functools.partial(waiting.done, result[1])  # the closure must not keep the entries in memory
                 self._held.hold(live, answer, distance_s)
                 return
         try:
@@ -290,7 +294,7 @@ class LogWriter:
             live.lacks_post = not is_stored
 
     async def _read(self) -> None:
-        """Apply stored entries match by match. A runner is woken only if it has work."""
+        """Apply stored entries match by match for idle runners. A runner is woken only if it has work."""
         try:
             while self._unread:
                 await self._turns.next_turn()
@@ -298,7 +302,7 @@ class LogWriter:
                     live = next(iter(self._unread))
                     del self._unread[live]
                     if not live.advance(self._turns):
-                        self._unread[live] = None  # its next turn is after those of the other matches
+                        self._unread[live] = None  # at the end: the other matches have their turns first
                         break
         finally:
             self._reading = None
@@ -306,7 +310,7 @@ class LogWriter:
 
 
 def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:
-    """True for a log post of the server that plays the match. Posts of other servers are not awaited."""
+    """True for a log post of the server on which the match is currently played."""
     return new.kind == EntryKind.LOG and new.attempt in ("", live.fold.attempt)
 
 

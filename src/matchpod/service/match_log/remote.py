@@ -1,4 +1,4 @@
-"""Build the state of matches that other replicas drive from their stored snapshots and logs, for readers.
+"""Build, for readers, the state of matches that other replicas drive, from the stored snapshots and logs.
 
 Folds are cached, so polling a match costs only its new entries.
 """
@@ -24,10 +24,12 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
-"""Maximum number of cached matches, about half a megabyte each. The least recently used match is dropped first."""
+"""Maximum number of cached matches; each takes about half a megabyte. The least recently used match is dropped
+first."""
 
 MAX_LOST: Final = 3
-"""Maximum number of failing entries while a match is read. Each costs another read of the log since the snapshot."""
+"""Maximum number of entries that may fail while a match is read. After each failure, the match is read again from its
+snapshot."""
 
 
 class _Cached:
@@ -36,7 +38,7 @@ class _Cached:
         self.seq = seq
         """The number of the last applied entry."""
         self.received_ms: int | None = None
-        """When that entry was received; None if it is not known yet."""
+        """When the last applied entry was received; None if not known yet."""
         self.log_from_seq = log_from_seq
         self.state: LiveState | None = None
         self.is_broken = False
@@ -45,7 +47,7 @@ class _Cached:
 
 
 class RemoteMatches:
-    """Matches that other replicas drive."""
+    """Reads the state of matches that other replicas drive."""
 
     def __init__(self, *, db: Database, regions: Regions, turns: FoldTurns) -> None:
         self._db = db
@@ -63,18 +65,18 @@ class RemoteMatches:
         return (await self._catch_up(row)).fold.progress()
 
     async def match(self, row: ServerRow) -> Match:
-        """Return the match itself. Use it before the next await, because other callers advance it."""
+        """Return the shared match. Use it only until the next await, because other callers advance it."""
         return (await self.reader(row)).match
 
     async def reader(self, row: ServerRow) -> MatchReader:
-        """Return the reader of the match. As with `match`, use it before the next await."""
+        """Return the reader of the match. As with `match`, use it only until the next await."""
         return (await self._catch_up(row)).fold.reader
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
-        """Apply new entries.
+        """Return the match after all stored entries.
 
-        An entry that fails counts as lost, as it will after the process that drives the match has set it aside. Until
-        then, the match is not cached.
+        An entry that fails counts as lost: the process that drives the match is going to set it aside. Until then, the
+        match is not cached.
         """
         lost: set[int] = set()
         while True:
@@ -85,7 +87,7 @@ class RemoteMatches:
                     raise
                 lost.add(exc.entry.seq)
                 continue
-            if not cached.is_broken:  # if another caller broke it, or the log was rewound, read again
+            if not cached.is_broken:  # otherwise another caller failed, or the log was rewound: read again
                 return cached
 
     async def _read(self, row: ServerRow, lost: Set[int]) -> _Cached:
@@ -101,11 +103,11 @@ class RemoteMatches:
         """Check that the last applied entry is still stored, and apply the entries after it."""
 
         def step(entry: RawEntry) -> bool:
-            # Two callers may be here at once with the same entries.
+            # Two concurrent callers may have read the same entries.
             if entry.seq == cached.seq + 1 and not cached.is_broken:
                 cached.is_broken = True  # stays set if applying the entry raises an error
                 self._turns.apply(cached.fold, as_lost(entry) if entry.seq in lost else entry)
-                cached.fold.drain_timeline()  # the items are stored by the process that drives the match
+                cached.fold.drain_timeline()  # they are stored by the process that drives the match
                 cached.seq, cached.received_ms, cached.state = entry.seq, entry.received_ms, None
                 cached.is_broken = False
             return not cached.is_broken
@@ -126,13 +128,13 @@ class RemoteMatches:
                 return
 
     async def _is_same(self, server_id: str, seq: int, received_ms: int, stored: RawEntry | None) -> bool:
-        """False if the stored entry is not the one that was applied.
+        """True if the entry that was applied is still stored under its number.
 
-        Then the database has failed over to a standby without the last entries, and their numbers are used again.
+        Otherwise the database has failed over to a standby without the last entries, and their numbers are used again.
         """
         if stored is not None:
             return stored.received_ms == received_ms
-        return await raw_log.newest_seq(self._db, server_id) >= seq  # the entry was deleted after its retention time
+        return await raw_log.newest_seq(self._db, server_id) >= seq  # deleted after its retention time
 
     async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)

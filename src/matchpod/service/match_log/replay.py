@@ -1,4 +1,4 @@
-"""Rebuild a match from its log, starting at its snapshot if this version can read it."""
+"""Rebuild a match from its snapshot and its log, or only from its log if the snapshot cannot be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _log = logging.getLogger(__name__)
 async def open_match(
     db: Database, row: ServerRow, speed: float, *, turns: FoldTurns, lost: Set[int] = frozenset()
 ) -> tuple[Fold, int]:
-    """Return a match that has not ended, and the sequence number of its last applied entry."""
+    """Return the state of a match from its snapshot, and the number of the last entry that it contains.
+
+    If the snapshot cannot be read, the same state is rebuilt from the log.
+    """
     found, seq = await load_snapshot(db, row)
     if found is not None or seq == row.log_from_seq:
         return found or Fold.begin(row, speed), seq
@@ -36,8 +39,8 @@ async def open_match(
 async def load_snapshot(db: Database, row: ServerRow) -> tuple[Fold | None, int]:
     """Return the stored snapshot of a match and its number; None if there is no snapshot that this version can read.
 
-    A snapshot that is ahead of the log is ignored. Then the database has failed over to a standby without the newest
-    entries.
+    A snapshot that is ahead of the log is ignored, because the database has failed over to a standby that lacked the
+    newest entries.
     """
     snapshot = await snapshots.load(db, row.id)
     if snapshot is None or not row.log_from_seq <= snapshot.seq <= await raw_log.newest_seq(db, row.id):
@@ -58,7 +61,7 @@ async def replay(
     last_seq: int | None = None,
     lost: Set[int] = frozenset(),
 ) -> Fold:
-    """Fold the log of a match from its start to its end, or to the entry `last_seq`, without the entries in `lost`."""
+    """Fold the log of a match up to its end or to the entry `last_seq`. Entries in `lost` count as set aside."""
     fold = Fold.begin(row, speed)
 
     def step(entry: RawEntry) -> bool:
@@ -70,7 +73,7 @@ async def replay(
 
 
 def as_lost(entry: RawEntry) -> RawEntry:
-    """Return the entry as if it had been set aside."""
+    """Return the entry as it would be stored after it was set aside."""
     return msgspec.structs.replace(entry, kind=EntryKind.SET_ASIDE)
 
 
@@ -97,5 +100,5 @@ async def apply_after(
 
 
 async def page_after(db: Database, server_id: str, seq: int) -> list[RawEntry]:
-    """Return the next entries after a sequence number, with one database read."""
+    """Return up to PAGE_ENTRIES entries after a sequence number."""
     return await raw_log.read_after(db, server_id, seq, limit=PAGE_ENTRIES)

@@ -1,11 +1,11 @@
 """Find entries that cannot be applied, or that kill the process that applies them, and set them aside.
 
-Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a file names the
-entry that the process was applying. Without that file, a shared database lists the matches that the process was
-resuming. These matches are suspects. The next process tries the entries of a suspect one by one, and resumes no other
-match meanwhile. It records each entry before it tries it. A record counts as a death only if its process is no longer
-alive, because a database error is not a death. An entry that was applied is cleared. An entry during which MAX_DEATHS
-processes died is set aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
+Applying is deterministic, so an entry that raises an error is set aside at once. If a process dies, a local file names
+the entry that the process was applying. If that file is lost, records in a shared database name the matches that the
+process was resuming. These matches are suspects. The next process applies the entries of a suspect one by one, while it
+resumes no other match, and records each entry in the database before it applies the entry. A record counts as a death
+only if the process that wrote it is no longer alive. After an entry was applied, its record is deleted. An entry during
+which MAX_DEATHS processes died is set aside, unless the service wrote it (docs/adr/0015-a-bug-costs-an-entry.md).
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from matchpod.storage.servers import ServerRow
 from matchpod.storage.unfinished import ALONE, RESUMING
 
 MAX_DEATHS: Final = 3
-"""Number of deaths during an entry after which it is set aside. An entry takes a millisecond, so it is unlikely that
-three processes in a row are killed by chance during the same entry."""
+"""Number of processes that must die during an entry before it is set aside. An entry takes a millisecond, so it is
+unlikely that three processes are killed by chance during the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is ended. Otherwise the match would kill processes forever."""
+"""Number of deaths after which a match is given up, so that it does not kill processes forever."""
 
 MAX_RESUMING: Final = 4
-"""Maximum number of matches that are resumed at a time in a shared database. If the process dies, they are suspects."""
+"""Maximum number of matches that a process resumes concurrently with a shared database. If it dies, they are
+suspects."""
 
 RECORD_TRIES: Final = 5
-"""Maximum number of attempts to write a record if the database does not answer."""
+"""Maximum number of attempts to write a record while the database is unavailable."""
 
 _log = logging.getLogger(__name__)
 
 
 class DeadlyMatchError(Exception):
-    """A match has killed too many processes, and setting entries aside cannot prevent that."""
+    """A match has killed too many processes, and setting entries aside did not help or is not possible."""
 
 
 class Suspects:
-    """Resumes matches in a way that reveals which of them kill the process."""
+    """Resumes matches in a way that shows which match and entry kill the process."""
 
     def __init__(
         self,
@@ -60,11 +61,11 @@ class Suspects:
         slow_s: float = SLOW_S,
         on_set_aside: Callable[[], None] = lambda: None,
     ) -> None:
-        """`owner` is the name of this process in its leases and heartbeats."""
+        """`owner` is the id of this process in its leases and heartbeats."""
         self._db = db
         self._turns = turns
         self._unmarked = FoldTurns()
-        """Applies entries that are recorded in the database. They are not recorded in the file too, because then a
+        """Applies entries that are already recorded in the database. They are not recorded in the file, too, because a
         death would count twice."""
         self._owner = owner
         self._slow_s = slow_s
@@ -75,16 +76,16 @@ class Suspects:
         self._has_none = asyncio.Event()
         self._has_none.set()
         self.resuming_count = 0
-        """The number of matches that are being resumed, or wait to be resumed."""
+        """The number of matches that are being resumed or waiting to be resumed."""
         turns.on_slow = self.count
 
     async def count(self, server_id: str, seq: int) -> None:
-        """Count an entry that took too long like a death."""
+        """Record that an entry took too long. This counts as a death."""
         begun = await unfinished.count(self._db, server_id, seq)
         _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
 
     async def record_death(self, server_id: str, seq: int, process: str) -> None:
-        """Record that a process died during an entry. Recording the same death again changes nothing."""
+        """Record that a process died during an entry. A repeated call with the same arguments changes nothing."""
         await unfinished.record_death(self._db, server_id, seq, process)
         _log.warning("process died while applying an entry", extra={"server_id": server_id, "seq": seq})
 
@@ -96,14 +97,15 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """Resume a match in this context, from its snapshot or `from_start`. Entries that fail are set aside first.
+        """A context in which to resume a match. If the match is a suspect, entries that fail are set aside first.
 
-        DeadlyMatchError if the match has killed too many processes.
+        `from_start`: try all entries instead of those after the snapshot. Raise DeadlyMatchError if the match has
+        killed too many processes.
         """
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
             deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
-            # Without a shared database, the file is enough, because it names the entry. A record would name only the
+            # Without a shared database, the file is always there, and names the entry. A record would name only the
             # match.
             is_recorded = self._db.is_shared or bool(deaths)
             async with (
@@ -148,8 +150,8 @@ class Suspects:
     async def _recorded(self, server_id: str) -> AsyncIterator[None]:
         """Delete all records of a match that was resumed in this context.
 
-        After an error, delete only the records of this process. This process is stopping, has lost the match or could
-        not use the database; none of these is a death.
+        After an error, delete only the records of this process, because no error is a death: this process is stopping,
+        has lost the match, or could not use the database.
         """
         try:
             yield
@@ -159,7 +161,7 @@ class Suspects:
         await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
-        """Record which entry is tried next. Retry, because a lost answer must not end a trial of a hundred writes."""
+        """Record which entry is applied next. Retry, so that one failed write does not abort the trial."""
         for tries_left in reversed(range(RECORD_TRIES)):
             try:
                 await unfinished.begin(self._db, server_id, number, self._owner)
@@ -170,14 +172,15 @@ class Suspects:
                 return
 
     async def _write(self, statements: Sequence[Statement]) -> None:
-        # Best effort: if the records stay, the next process treats the match as a suspect although nothing is wrong.
+        # Best effort: if records are left behind, the next process treats the match as a suspect although nothing is
+        # wrong.
         with suppress(DatabaseError):
             await self._db.write(statements)
 
     # --- trials -----------------------------------------------------------------------------------------------------
 
     async def _try_entries(self, row: ServerRow, speed: float, deaths: Mapping[int, int], *, from_start: bool) -> None:
-        """Apply all entries to a copy of the match. Start again from the beginning after an entry was set aside."""
+        """Apply all entries to a copy of the match. After an entry was set aside, start over."""
         _log.warning("trying entries before resuming match", extra={"server_id": row.id, "deaths": dict(deaths)})
         if deaths.get(ALONE, 0) >= MAX_MATCH_DEATHS:
             raise DeadlyMatchError(row.id)
@@ -208,7 +211,7 @@ class Suspects:
             seq = page[-1].seq
 
     async def _try(self, fold: Fold, entry: RawEntry, deaths: int) -> None:
-        """Apply an entry of a suspect; EntryFailedError if it cannot be applied, or if that took too long."""
+        """Apply an entry of a suspect. Raise EntryFailedError if it cannot be applied or takes too long."""
         if entry.kind == EntryKind.SET_ASIDE:
             _apply(self._unmarked, fold, entry)
             return
@@ -226,7 +229,7 @@ class Suspects:
 
 
 def _timed_apply(turns: FoldTurns, fold: Fold, entry: RawEntry) -> float:
-    """Apply an entry; return the CPU time in seconds."""
+    """Apply an entry, and return the CPU time in seconds that this took."""
     began_s = time.thread_time()
     _apply(turns, fold, entry)
     return time.thread_time() - began_s

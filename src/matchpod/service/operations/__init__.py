@@ -1,1 +1,1 @@
-"""Readiness, retention, disk space and the state of the installation, for operators."""
+"""Check readiness and disk space, delete old data, and show operators the state of the installation."""

@@ -1,4 +1,4 @@
-"""Reject new matches while the disk is almost full, so that running matches can be stored to their end."""
+"""Reject new matches while the disk is almost full, so that running matches can still be stored completely."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from matchpod.service.telemetry.prometheus import Registry
 
 MIB: Final = 1024 * 1024
 CHECK_MS: Final = 5_000
-"""How long a measurement is used. During this time, a file system rarely loses more than a small part of the
-reserve."""
+"""Time for which a measurement is cached. In this time, a file system rarely loses more than a small part of the
+required free space."""
 RETRY_AFTER_S: Final = 60
-"""Retry-After of the error. An operator has to free space first."""
+"""Retry-After of the error in seconds. It is long, because an operator has to free space first."""
 
 _log = logging.getLogger(__name__)
 
 
 class DiskSpace:
-    """The free space of the file systems that running matches write to.
+    """Measures the free space of the file systems to which running matches write.
 
-    New matches are rejected if the disk of one of the `folders` has less than `min_free_mb` free; if that is None, they
-    are never rejected. For folders in `only_measured`, there is only a metric. `free_bytes` measures a folder.
+    New matches are rejected if the disk of one of the `folders` has less than `min_free_mb` MiB free. If `min_free_mb`
+    is None, they are never rejected. For `only_measured` folders, there is only a metric. `free_bytes` returns the free
+    space of a folder's disk.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class DiskSpace:
         """Return why new matches are rejected, as a sentence for operators; None if there is enough space."""
         now_ms = self._clock.now_ms()
         if self._measured_ms is None or not 0 <= now_ms - self._measured_ms < CHECK_MS:
-            self._measured_ms = now_ms  # before the measurement: concurrent calls use the previous one
+            self._measured_ms = now_ms  # set first, so that concurrent calls use the previous result
             self._report(await asyncio.to_thread(self._measure))
         return self._shortage
 
@@ -71,7 +72,8 @@ class DiskSpace:
             try:
                 free[name] = self._free_bytes(folder)
             except OSError as exc:
-                # Not a shortage: if nothing can be written, the check of the database reports it.
+                # Do not reject matches. If nothing can be written to the disk, the readiness check of the database
+                # reports it.
                 _log.warning("free disk space unknown", extra={"folder": str(folder), "error": str(exc)})
         return free
 

@@ -16,17 +16,17 @@ from matchpod.storage import installation, organizations
 
 
 class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that has leases of matches, or this process."""
+    """A process that holds leases on matches, or this process."""
 
     owner: str
     matches: int
     is_this: bool
     is_alive: bool
-    """False if the process has stopped, so that its leases have expired. Other processes acquire its matches."""
+    """False if the leases of the process have expired, because it has stopped. Other processes acquire its matches."""
 
 
 class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
-    """An organization, with the numbers of its active keys and live matches."""
+    """An organization with the number of its active keys and the number of its live matches."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     """Why this process is not ready."""
     warnings: tuple[str, ...]
-    """Problems of this process that do not affect its readiness."""
+    """Problems that do not affect the readiness of this process."""
     processes: tuple[ProcessState, ...]
     organizations: tuple[OrganizationState, ...]
     callbacks_waiting: int
@@ -56,7 +56,7 @@ class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Installation:
-    """The whole installation, as one process sees it. Other processes without matches are not visible."""
+    """Reads the state of the whole installation. Other processes are listed only if they hold leases on matches."""
 
     def __init__(
         self,

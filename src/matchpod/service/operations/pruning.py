@@ -1,6 +1,7 @@
-"""Delete data past its retention (logs, events, demos, audit log, idempotency keys), daily and by `matchpod prune`.
+"""Delete data past its retention time: logs, events, demos, the audit log and idempotency keys.
 
-Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
+This is done daily, and by `matchpod prune`. Results, series, maps and statistics are kept forever. Nothing is deleted
+from a match that has not ended.
 """
 
 from __future__ import annotations
@@ -27,52 +28,54 @@ from matchpod.storage import (
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STREAM_DAYS: Final = 7
-"""Days that the events of an organization's stream are kept. Readers resume after seconds, or after a weekend."""
+"""Maximum number of days for which the events of organizations' streams are kept. Subscribers resume a stream after
+seconds, or after a weekend."""
 
 AUDIT_DAYS: Final = 365
-"""Days that the audit log is kept."""
+"""Number of days for which audit entries are kept."""
 
 
 DEMOS_AT_ONCE: Final = 100
 MAX_KEPT: Final = 100
-"""After this many failed deletions, no further file is tried until the next run."""
+"""Number of failed deletions after which the storage counts as failed, and the deletion of demos ends until the next
+run."""
 LEFT_BEHIND_MS: Final = DAY_MS
-"""Age at which the remains of an interrupted upload are deleted. No upload takes this long."""
+"""Age at which the files left behind by an interrupted upload are deleted. No upload takes this long."""
 
 _log = logging.getLogger(__name__)
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """For how many days log entries, events and demos are kept."""
+    """The numbers of days for which log entries, events and demos are kept."""
 
     raw_log_days: int
     event_days: int
     demo_days: int = 30
 
     def log_from_ms(self, now_ms: int) -> int:
-        """The time before which log entries are deleted."""
+        """Return the time before which log entries are deleted."""
         return now_ms - self.raw_log_days * DAY_MS
 
     def events_from_ms(self, now_ms: int) -> int:
-        """The time before which events are deleted."""
+        """Return the time before which events are deleted."""
         return now_ms - self.event_days * DAY_MS
 
     def demos_from_ms(self, now_ms: int) -> int:
-        """The upload time before which demos are deleted."""
+        """Return the time such that demos uploaded before it are deleted."""
         return now_ms - self.demo_days * DAY_MS
 
     def stream_from_ms(self, now_ms: int) -> int:
-        """The time before which events of organizations' streams, and their webhook deliveries, are deleted."""
+        """Return the time before which events of organizations' streams, and their webhook deliveries, are deleted."""
         return now_ms - min(STREAM_DAYS, self.event_days) * DAY_MS
 
 
 def audit_from_id(now_ms: int) -> str:
-    """The id before which entries of the audit log are deleted. Ids sort by time."""
+    """Return the id such that audit entries with lower ids are deleted. Ids sort by time."""
     return new_audit_id(max(0, now_ms - AUDIT_DAYS * DAY_MS), bytes(ID_RANDOM_BYTES))
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of rows that were deleted, or that would be deleted."""
+    """The numbers of rows that were deleted or, in a count, that would be deleted."""
 
     log_entries: int = 0
     events: int = 0
@@ -84,12 +87,15 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if there was nothing to delete."""
+        """True if no rows were deleted or counted."""
         return self == Pruned()
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete data past its retention, and counts of 0, in short transactions, which a failure does not undo."""
+    """Delete data past its retention, except demos, and counters that are 0.
+
+    Rows are deleted in short transactions. A failure does not undo earlier transactions.
+    """
     log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
     await unfinished.prune(db)
     await console_sessions.delete_people(db, before_ms=now_ms - AUDIT_DAYS * DAY_MS)
@@ -105,7 +111,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
 
 
 async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Count what `prune` would delete now."""
+    """Count the rows that `prune` would delete now."""
     return Pruned(
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
@@ -120,8 +126,9 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
 async def prune_demos(db: Database, storage: DemoStorage, keep: Retention, now_ms: int) -> int:
     """Delete the files of demos past their retention, and the remains of interrupted uploads; return their number.
 
-    A file is deleted before its row is marked, so that the row still has its key if the deletion fails. Such a file is
-    skipped until the next run. After MAX_KEPT failures, the storage itself has probably failed, and the run ends.
+    A file is deleted before its row is marked, so that the row still has the storage key if the deletion fails. Such a
+    file is skipped until the next run. After MAX_KEPT failures, the storage itself has probably failed, and the run
+    ends.
     """
     deleted, before_ms = 0, keep.demos_from_ms(now_ms)
     kept: set[str] = set()

@@ -1,6 +1,6 @@
-"""Check the readiness of this process: started, not draining, its database available, and its clock correct.
+"""Check whether this process is ready: it has started, is not draining, can use its database, and its clock is correct.
 
-Leases and deadlines in a shared database require that the clocks of all processes agree.
+Clocks are checked because leases and deadlines in a shared database require that the clocks of all processes agree.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from matchpod.storage.migrate import required_version
 from matchpod.storage.schema import MIGRATIONS
 
 CHECK_S: Final = 2.0
-"""Timeout of the database check in seconds, shorter than the usual timeout of a probe."""
+"""Timeout of the database check in seconds. It is shorter than the usual timeout of a readiness probe."""
 LATE_MS: Final = 4_000
-"""How long the database checks must time out before the process is not ready. Otherwise a single slow write would take
-all replicas that share the database out of a load balancer at once."""
+"""Time for which all database checks must time out before the process is not ready. If one slow write were enough, a
+load balancer would stop using all replicas of the database at once."""
 WRITE_CHECK_MS: Final = 5_000
-"""How long the result of a write check is used. Probes come every second, and each write waits for the disk."""
+"""Time for which the result of a write check is cached. Probes arrive every second, and each write waits for the
+disk."""
 MAX_DIFFERENCE_MS: Final = 5_000
-"""Maximum difference between our clock and the database's, a sixth of a lease."""
+"""Maximum difference between the clock of this process and that of the database: a sixth of the duration of a lease."""
 
 _UNAVAILABLE: Final = "The database is unavailable."
 _log = logging.getLogger(__name__)
@@ -37,13 +38,13 @@ class ReadinessState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
-    """Not ready, but requests are still answered, because a load balancer needs a moment to notice."""
+    """Not ready. Requests are still answered, because a load balancer takes a moment to stop sending them."""
     STOPPING = "stopping"
     """Requests are rejected."""
 
 
 class _Timeouts:
-    """Tracks since when the checks of one kind have timed out."""
+    """Tracks for how long all checks of one type have timed out."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,14 +55,14 @@ class _Timeouts:
         self._since_ms = None
 
     def add(self, started_ms: int) -> bool:
-        """Record that a check timed out, and when it started; True if no check has succeeded for LATE_MS."""
+        """Record that a check that began at `started_ms` timed out. True if checks have timed out for LATE_MS."""
         if self._since_ms is None:
             self._since_ms = started_ms
         return self._clock.now_ms() - self._since_ms >= LATE_MS
 
 
 class Readiness:
-    """Whether this process accepts requests."""
+    """Determines whether this process is ready, and whether it accepts requests."""
 
     def __init__(self, *, db: Database, clock: Clock, disk: DiskSpace, regions: Regions) -> None:
         self._db = db
@@ -73,7 +74,7 @@ class Readiness:
         self._written_ms: int | None = None
         self._write_fault: str | None = None
         self._reasons: list[str] = []
-        """The result of the last check."""
+        """The reasons that the last check returned."""
         self._read_timeouts = _Timeouts(clock)
         self._write_timeouts = _Timeouts(clock)
         self._is_too_old = False
@@ -85,20 +86,20 @@ class Readiness:
 
     @property
     def read_only(self) -> str | None:
-        """Why this process serves reads only, in one sentence for operators; None if it drives matches."""
+        """Why this process accepts only reads, as a sentence for operators; None if it also drives matches."""
         return self._read_only
 
     def serve_reads_only(self, reason: str) -> None:
-        """Reject requests that change something; call this before the process starts."""
+        """Reject requests that change data. Call this before the process starts."""
         self._read_only = reason
 
     def mark_ready(self) -> None:
-        """Mark the startup as complete; has no effect on a draining process."""
+        """Record that the startup is complete. This has no effect on a draining process."""
         if self._state is ReadinessState.STARTING:
             self._state = ReadinessState.READY
 
     def drain(self) -> None:
-        """Mark the process as about to stop, so that requests go to other processes."""
+        """Make the process not ready because it is about to stop, so that load balancers use other processes."""
         self._state = ReadinessState.DRAINING
 
     def stop(self) -> None:
@@ -106,12 +107,12 @@ class Readiness:
         self._state = ReadinessState.STOPPING
 
     async def compare_clocks(self) -> None:
-        """Measure how far our clock differs from that of a shared database."""
+        """Measure how far the clock of this process differs from the clock of a shared database."""
         before_ms = self._clock.now_ms()
         theirs_ms = await database_ms(self._db)
         if theirs_ms is None:
             return
-        # The database read its clock at some time during the query. Only a time outside the query is a difference.
+        # The database read its clock at some point during the query, so a time within the query is no difference.
         self._difference_ms = theirs_ms - max(before_ms, min(theirs_ms, self._clock.now_ms()))
         if self._has_wrong_clock():
             _log.warning("clock differs from the database clock", extra={"difference_s": self._difference_ms / 1000})
@@ -147,7 +148,7 @@ class Readiness:
         return []
 
     def _too_old(self, required: int) -> str:
-        """Return the reason if a newer process has removed parts of the schema that this process needs; log it once."""
+        """Return why the process is not ready after a newer version changed the schema incompatibly. Log this once."""
         known = len(MIGRATIONS)
         if not self._is_too_old:
             self._is_too_old = True
@@ -158,9 +159,9 @@ class Readiness:
         )
 
     async def warnings(self) -> list[str]:
-        """Return problems that do not affect readiness.
+        """Return the problems that do not affect the readiness of this process.
 
-        The process stays ready, because a load balancer would otherwise send it no log posts of running matches.
+        They do not affect it because a load balancer would otherwise no longer send log posts of running matches.
         """
         shortage = await self._disk.shortage()
         sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]
@@ -170,7 +171,7 @@ class Readiness:
     async def _check_write(self) -> str | None:
         now_ms = self._clock.now_ms()
         if self._written_ms is None or not 0 <= now_ms - self._written_ms < WRITE_CHECK_MS:
-            self._written_ms = now_ms  # before the write: concurrent probes use the previous result
+            self._written_ms = now_ms  # set first, so that concurrent probes use the previous result
             before, self._write_fault = self._write_fault, await self._try_to_write(now_ms)
             if self._write_fault is not None and before is None:
                 _log.warning("database cannot be written", extra={"reason": self._write_fault})

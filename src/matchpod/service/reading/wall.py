@@ -162,7 +162,7 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all matches of the wall. Ended matches in `known`, by server id, are only read again after a ruling."""
+        """Return all matches. Ended matches in `known`, by server id, are read again only after a ruling."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}

@@ -1,6 +1,6 @@
-"""Request checks of regions and read their reports, for the API, the console and the command line.
+"""Request checks of regions, and read the reports of checks, for the API, the console and the command line.
 
-A request is a row in the database, because only processes that drive matches run checks.
+A request is stored in the database, from where a process that drives matches reads it and runs the check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from matchpod.storage import organizations, region_checks
 from matchpod.storage.region_checks import DONE, CheckRow
 
 PAUSE_MS: Final = 10_000
-"""Minimum time between two checks of a region. Each logs in to its servers, some of which ban after wrong passwords."""
+"""Minimum time between two checks of a region. A check logs in to servers, and a server may ban it after wrong
+passwords."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,11 +42,11 @@ class CheckProgress(StrEnum):
     RUNNING = "running"
     DONE = "done"
     INTERRUPTED = "interrupted"
-    """No process works on the check, because its process was stopped or no service is running."""
+    """The check does not continue, because the process that ran it has stopped, or because no service is running."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The stored findings of a check so far."""
+    """The findings of a check that are stored so far."""
 
     servers: tuple[ServerReport, ...] = ()
     note: str | None = None
@@ -53,7 +54,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegionCheckView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A check of the game servers of a region."""
+    """A check of a region's game servers, as returned by the API."""
 
     id: Annotated[str, Meta(description="The id of the check.")]
     region: Annotated[str, Meta(description="The code of the region.")]
@@ -96,7 +97,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def request_as(self, caller: Principal, code: str, query: CheckQuery) -> RegionCheckView:
-        """Check a region for an owner; allowed only if theirs is the only organization of the installation."""
+        """Request a check for an owner. Allowed only if the installation has no other organization."""
         await self._require_only_organization()
         return await self.request(code, actor=caller.actor, may_allocate=query.may_allocate)
 
@@ -110,7 +111,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def request(self, code: str, *, actor: str, may_allocate: bool = False) -> RegionCheckView:
-        """Request a check, or return the one that is under way; RateLimitError if the last request is too recent."""
+        """Request a check, or return the check that is under way. RateLimitError if the last check is too recent."""
         self._require_region(code)
         now_ms = self._clock.now_ms()
         row = CheckRow(
@@ -144,7 +145,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def read_all(self) -> dict[str, RegionCheckView]:
-        """Return the newest check of each region that has one."""
+        """Return the newest check of each region that was ever checked."""
         now_ms = self._clock.now_ms()
         return {row.region: _view(row, now_ms) for row in await region_checks.all_newest(self._db)}
 
@@ -161,7 +162,7 @@ class RegionChecks:
 
 
 def read_report(stored: bytes | None) -> CheckReport:
-    """Decode a stored report; empty if another version stored it and it cannot be read."""
+    """Decode a stored report. It is empty if this version cannot decode it."""
     try:
         return msgspec.json.decode(stored or b"{}", type=CheckReport)
     except (msgspec.DecodeError, msgspec.ValidationError):

@@ -1,7 +1,7 @@
-"""Run the requested checks of regions, in a process that drives matches: one per region at a time.
+"""Run the requested checks of regions, one per region at a time, in a process that drives matches.
 
-While it checks a server, a check holds the server's slot as a match would. The check stops and releases the server as
-soon as a match waits for one.
+While a check uses a server, it holds the server's slot as a match would. As soon as a match waits for a server of the
+region, the check stops and releases its server.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from matchpod.storage import region_checks, slots, waiting_matches
 from matchpod.storage.region_checks import CheckRow
 
 POLL_S: Final = 1.0
-"""Seconds between polls for checks that another process has requested, such as the command line or a replica."""
+"""Interval in seconds at which checks are polled that another process, such as a replica or a command, has
+requested."""
 
 RENEW_S: Final = 4.0
-"""Seconds between renewals of a running check's row. Several renewals may fail before the row is stale."""
+"""Interval in seconds at which a running check renews its row. Several renewals may fail before the row is stale."""
 
 MAP: Final = "de_dust2"
-"""The map of servers that are started for a check. Every installation of the game has it."""
+"""The map with which servers are started for a check. Every installation of the game has this map."""
 
 WAITING: Final = "Matches wait for a server of this region, and they have priority over the check."
 NEEDS_ALLOCATE: Final = (
@@ -55,13 +56,13 @@ FAILED: Final = "The check failed because of an error in Matchpod. The log of th
 LAST_FREE: Final = "This is the last free server, and matches of this region do not wait for one."
 
 _Provider = Callable[[], AbstractAsyncContextManager[GameServer | None]]
-"""Provides a server while it is checked; None if no server is free."""
+"""A function that returns a context with the server to check; None if no server is free."""
 
 _log = logging.getLogger(__name__)
 
 
 class CheckRuns:
-    """Runs checks until it is cancelled."""
+    """Runs the requested checks of all regions."""
 
     def __init__(self, deps: CheckDeps, regions: Regions) -> None:
         self._deps = deps
@@ -73,7 +74,7 @@ class CheckRuns:
         self._requested.set()
 
     async def run(self) -> None:
-        """Run requested checks, of several regions concurrently; never fail."""
+        """Run requested checks until cancelled, several regions concurrently. Errors are logged, never raised."""
         async with asyncio.TaskGroup() as tasks:
             busy: set[str] = set()
             while True:
@@ -95,7 +96,7 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        """Begin the checks that were requested recently. Callers of older requests no longer wait."""
+        """Begin the checks that were requested recently. Callers no longer wait for older requests."""
         db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
             is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)
@@ -120,7 +121,7 @@ class CheckRuns:
 
 
 class RegionCheck:
-    """One check of one region."""
+    """Runs a single check of a region."""
 
     def __init__(self, deps: CheckDeps, region: Region, row: CheckRow) -> None:
         self._deps = msgspec.structs.replace(deps, urls=deps.urls.of(region.code))
@@ -130,12 +131,12 @@ class RegionCheck:
         self._note: str | None = None
 
     async def run(self) -> None:
-        """Check the servers, and store the report after each step."""
+        """Check the servers of the region. The report is stored after each step."""
         checking = asyncio.create_task(self._check())
         try:
             while not (await asyncio.wait({checking}, timeout=RENEW_S))[0]:
                 if not await self._renew():
-                    break  # another check replaced this one, because this process was frozen for too long
+                    break  # this process was frozen for so long that another check has begun
             if not checking.done():
                 return
             try:
@@ -147,7 +148,7 @@ class RegionCheck:
             self._reports = {report.server: report for report in compare_builds(tuple(self._reports.values()))}
         finally:
             checking.cancel()
-            # The check restores its server, which may take longer than the row would stay valid.
+            # The check now restores its server. Renew the row, because this may take long.
             while not (await asyncio.wait({checking}, timeout=RENEW_S))[0]:
                 with suppress(DatabaseError):
                     await self._renew()
@@ -183,7 +184,7 @@ class RegionCheck:
             await self._check_server("a waiting pod", partial(self._allocated, ""), self._go_on)
 
     async def _check_started(self) -> None:
-        """Start a server in the first free slot. The same command would start the servers of the other slots."""
+        """Start a server in the first free slot and check it. Other slots would be started by the same command."""
         taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
         for slot in self._region.fleet.slots or ():
             if slot in taken:
@@ -198,7 +199,7 @@ class RegionCheck:
             self._note = f"One server was started; {others} more would be started by the same command."
 
     async def _check_slot(self, slot: str, server: _Provider) -> None:
-        """Hold the server of a slot and check it, unless a match uses it or waits for one."""
+        """Hold and check the server of a slot, unless a match uses it or waits for a server of the region."""
         db = self._deps.db
         if await self._must_stay_free(slot):
             await self._store(ServerReport(server=slot, state=CheckState.NOT_CHECKED, note=LAST_FREE))
@@ -217,7 +218,7 @@ class RegionCheck:
     async def _must_stay_free(self, slot: str) -> bool:
         """True if this is the only free server of a region whose matches do not wait.
 
-        If the check held it, a new match would fail immediately.
+        If the check held that server, a new match would fail immediately.
         """
         own_ms = self._region.pending_ms
         if self._deps.pending_ms if own_ms is None else own_ms:
@@ -272,7 +273,7 @@ class RegionCheck:
         allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
             while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
-                if slot:  # a cluster may have allocated a pod already, which must be checked or deleted
+                if slot:  # do not give way if a cluster may have allocated a pod: it must be checked or deleted
                     await self._go_on()
             yield await allocating
         finally:
@@ -287,7 +288,7 @@ class RegionCheck:
 
     async def _go_on_holding(self) -> None:
         if not await region_checks.holds_slot(self._deps.db, self._row.id):
-            raise HoldLostError  # this process was frozen, and a match may have the server by now
+            raise HoldLostError  # this process was frozen; a match may use the server by now
         await self._go_on()
 
     # --- the report -----------------------------------------------------------------------------------------------

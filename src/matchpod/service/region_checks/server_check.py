@@ -1,7 +1,7 @@
-"""Check one game server: open its console, ask the questions of `cs2.server_check`, and wait for a log post.
+"""Check a game server: open its console, send the commands of `cs2.server_check`, and wait for a log post.
 
-The check holds the server, so that no match gets it meanwhile. Afterwards the server is restored: our log address is
-removed, and logging and hibernation are reset if the check changed them.
+The caller holds the server, so that no match gets it during the check. Afterwards the server is restored: the service's
+log address is removed, and logging and hibernation are reset if the check changed them.
 """
 
 from __future__ import annotations
@@ -51,43 +51,44 @@ from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import region_checks
 
 ROUND_TRIPS: Final = 3
-"""Number of commands whose median round-trip time is reported."""
+"""Number of commands whose round-trip time is measured. The median is reported."""
 
 ECHO: Final = "echo matchpod"
 
 HIBERNATE: Final = "sv_hibernate_when_empty"
 
 POLL_S: Final = 0.1
-"""Seconds between polls of the database for the log post, because another process may receive it."""
+"""Interval in seconds at which the database is polled for the log post, which another process may have received."""
 
 CLEAN_S: Final = 25.0
-"""Timeout for restoring a server."""
+"""Timeout in seconds for restoring a server."""
 
 CLEAN_COMMAND_S: Final = 4.0
-"""Timeout for each command that restores a server. If the first connection hangs, there is time for a second one."""
+"""Timeout in seconds for each command that restores a server. If the first connection hangs, there is time for
+another."""
 
 _log = logging.getLogger(__name__)
 
 
 class GiveWayError(Exception):
-    """The check must stop and leave its server to a match that waits for one."""
+    """The check must stop and leave its server to a match that waits for a server."""
 
 
 class HoldLostError(GiveWayError):
-    """The check no longer holds the server. A match may have it by now, so nothing may be changed on it."""
+    """The check no longer holds the server, and must not change it, because a match may be using it."""
 
 
 class CheckTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of a check."""
 
     post_s: float = 10.0
-    """Timeout for the first log post, which arrives within a second unless a DNS lookup delays it."""
+    """Timeout for the first log post. It arrives within a second unless a DNS lookup delays it."""
     asleep_s: float = 3.0
-    """Timeout for a log post of a hibernating server before it is woken."""
+    """Timeout for a log post of a hibernating server, after which the server is woken."""
     start_s: float = 90.0
-    """Timeout for the console of a server that was started for the check."""
+    """Time within which the console of a server that was started for the check must become available."""
     pause_s: float = 0.5
-    """Pause before a console that was not ready is opened again."""
+    """Interval at which a console that is not ready is opened again."""
 
 
 class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,17 +103,17 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
     installation: str
     random_bytes: Callable[[int], bytes]
     pending_ms: int
-    """How long a match waits for a server, in regions that do not set it."""
+    """Default of the time that a match waits for a server, for regions that do not set this time."""
     times: CheckTimes = CheckTimes()
 
 
 class _Listening(msgspec.Struct, kw_only=True):
-    """A log address that was added to the server, and how to restore the server."""
+    """A log address that was added to the server, and what is needed to restore the server."""
 
     token: str
     url: str
     asleep: answers.CvarValue | None
-    """The variable that enables hibernation; None unless the server hibernates."""
+    """The console variable that enables hibernation; None unless the server hibernates."""
     undo: list[str]
     """Commands that restore the server, in addition to removing the log address."""
 
@@ -131,10 +132,10 @@ class ServerCheck:
         go_on: Callable[[], Awaitable[None]],
         report: Callable[[ServerReport], Awaitable[None]],
     ) -> None:
-        """Begin with no findings.
+        """Create a check that has no findings yet.
 
-        `go_on` raises GiveWayError if a match needs the server, or if the check no longer holds the server. `report`
-        is called with the findings so far, whenever they change.
+        `go_on` raises GiveWayError if a match waits for a server, or if the check no longer holds this server. `report`
+        is called with all findings whenever they change.
         """
         self._deps = deps
         self._check_id = check_id
@@ -147,7 +148,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server; GiveWayError if the check had to stop because a match waits for a server."""
+        """Check the server. Raise GiveWayError if the check had to stop because a match waits for a server."""
         build: int | None = None
         try:
             async with self._console() as console:
@@ -201,7 +202,7 @@ class ServerCheck:
                 await console.close()
 
     async def _open(self) -> tuple[RemoteConsole | None, Opening, str]:
-        """Open the console; if the server was just started, wait until it has loaded its map."""
+        """Open the console. If the server was just started, wait until it has loaded its map."""
         until_s = time.monotonic() + (self._deps.times.start_s if self._server.is_fresh else 0.0)
         while True:
             console: RemoteConsole | None = None
@@ -226,7 +227,7 @@ class ServerCheck:
         return found is not None and bool(found.map)
 
     async def _other_user(self, console: RemoteConsole) -> str | None:
-        """Return a sentence about the installation that uses the server, if its log goes to another one."""
+        """If the server sends its log to another installation, return a sentence that names that installation."""
         listed = await console.run(console_commands.LOG_LISTENERS)
         tokens = log_tokens_in(answers.parse_log_listeners(listed))
         others = [user for user in map(installation_in, tokens) if user not in (None, self._deps.installation)]
@@ -246,7 +247,7 @@ class ServerCheck:
         return reading.round_trip_finding(times_ms)
 
     async def _ask(self, console: RemoteConsole) -> int | None:
-        """Ask all questions, and return the build of the game."""
+        """Send all commands of the check, add the findings, and return the build of the game."""
         texts = await console.run_all(reading.QUESTIONS)
         found = dict(zip(reading.QUESTIONS, texts, strict=True))
         is_public = await self._deps.probe.is_public(self._server.ip)
@@ -322,7 +323,7 @@ class ServerCheck:
         return post
 
     async def _clean(self, console: RemoteConsole, listening: _Listening) -> None:
-        """Restore the server. If its console is unavailable, the server removes our log address after its next post."""
+        """Restore the server. If its console is unavailable, the server drops the log address after its next post."""
         server = self._server
         try:
             async with asyncio.timeout(CLEAN_S):
@@ -345,9 +346,7 @@ class ServerCheck:
             await self._go_on()  # updates `_is_held`
         if not self._is_held:
             return
-        if answers.parse_log_listeners(listed) == (
-            listening.url,
-        ):  # an older build, which can remove all addresses only
+        if answers.parse_log_listeners(listed) == (listening.url,):  # older builds can only remove all addresses
             await console.run(console_commands.REMOVE_LOG_LISTENERS, timeout_s=CLEAN_COMMAND_S)
         await console.run_all(listening.undo, timeout_s=CLEAN_COMMAND_S)
 
@@ -368,7 +367,7 @@ def opening_of(error: ConsoleError) -> Opening:
         return Opening.UNKNOWN_HOST
     if isinstance(cause, TimeoutError):
         return Opening.NO_ANSWER
-    # For a host with several addresses, asyncio raises one error for all of them, without an errno.
+    # For a host with several addresses, asyncio raises a single error without an errno.
     if isinstance(cause, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
         return Opening.REFUSED
     if isinstance(cause, OSError) and not isinstance(cause, ConnectionError):

@@ -1,1 +1,1 @@
-"""Regions: their state, switch, statistics and alerts, and their silent servers."""
+"""Show the state, statistics and alerts of regions, switch regions on and off, and track silent servers."""

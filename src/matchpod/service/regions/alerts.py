@@ -1,4 +1,4 @@
-"""Find the regions that do not start matches as they should, and how many matches are affected.
+"""Find regions in which matches do not start as they should, and count the affected matches.
 
 Every page of the console shows these alerts, so they are cached for a few seconds.
 """
@@ -21,13 +21,13 @@ from matchpod.service.regions.regions import RegionCondition, Regions, RegionVie
 from matchpod.storage.region_statistics import StartedMatch, newest_matches, waiting_matches
 
 KEPT_MS: Final = 2_000
-"""How long alerts are cached. All pages of an organization share them."""
+"""Time for which the alerts of an organization are cached. All of its console pages share them."""
 RECENT_MS: Final = 60 * 60 * 1000
-"""Maximum age of the failed matches that are considered."""
+"""Maximum age of the matches that are searched for failures."""
 NEWEST: Final = 20
-"""Number of newest matches that are read per region."""
+"""Maximum number of matches (the newest) that are searched for failures per region."""
 SEVERAL_FAILURES: Final = 2
-"""Number of failed matches in a row from which the region is considered to be the cause."""
+"""Minimum number of consecutive failed matches for which the region is considered to be the cause."""
 MAX_KEPT: Final = 1_000
 """Maximum number of organizations whose alerts are cached."""
 
@@ -36,17 +36,17 @@ class AlertKind(StrEnum):
     """Why a region needs attention."""
 
     PENDING = "pending"
-    """Matches wait for a free server."""
+    """Matches have waited for a free server for a long time."""
     FULL = "full"
-    """All servers are in use, and no match has waited for long."""
+    """All servers are in use, but no match has waited for long."""
     TRIES = "tries"
-    """Several matches wait for another server, because their first server did not start."""
+    """Several matches wait for another server, because their previous server did not start."""
     FAILED = "failed"
-    """The newest matches got no running server."""
+    """The newest matches have ended without a running server."""
 
 
 class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """An alert about a region, shown once instead of at each of its matches."""
+    """An alert about a region. It is shown once instead of at each affected match."""
 
     region: str
     kind: AlertKind
@@ -59,12 +59,12 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_urgent(self) -> bool:
-        """False if the alert is for information only, because no match waits."""
+        """False if the alert is only information: all servers are in use, but no match has waited for long."""
         return self.kind is not AlertKind.FULL
 
 
 class RegionAlerts:
-    """Reads the alerts of all organizations."""
+    """Reads the alerts about regions for each organization, and caches them."""
 
     def __init__(self, *, db: Database, clock: Clock, regions: Regions, kept_ms: int = KEPT_MS) -> None:
         self._db = db

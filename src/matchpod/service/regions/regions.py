@@ -1,4 +1,4 @@
-"""Regions, which are defined in the settings and switched on and off by a flag in the database."""
+"""Represent the regions. They are defined in the settings, and a flag in the database switches each on or off."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from matchpod.storage.resting_slots import RestingSlot
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
+    """A region and its fleet. `speed` is the speed of game time, by which all timeouts of a match are divided.
 
-    `pending_ms`: how long a match waits for a server there; None for the default of the service. `demos`: None if the
-    service cannot store demos.
+    `pending_ms` is the time that a match waits for a server of the region; None for the default of the service. `demos`
+    is None if the service cannot store demos.
     """
 
     code: str
@@ -43,18 +43,19 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
-"""The text for callers while a fleet has a fault. The fault itself may contain names of machines."""
+"""The text for callers while a fleet has a fault. They do not see the fault itself, because it may contain host
+names."""
 
 
 class RegionCondition(StrEnum):
-    """Whether a new match gets a server in a region at once."""
+    """Whether a new match in a region gets a server at once."""
 
     ON = "on"
     FULL = "full"
     UNAVAILABLE = "not available"
-    """Its game servers cannot be used at present, so new matches wait."""
+    """The region's game servers cannot be used at present, so new matches wait."""
     OFF = "switched off"
-    """An operator has switched it off, so new matches are rejected."""
+    """An operator has switched the region off, so new matches are rejected."""
 
 
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -99,7 +100,7 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def condition(self) -> RegionCondition:
-        """Whether a new match gets a server there at once."""
+        """Whether a new match in this region gets a server at once."""
         if not self.is_active:
             is_at_fault = self.notice is not None and self.notice.startswith(UNAVAILABLE)
             return RegionCondition.UNAVAILABLE if is_at_fault else RegionCondition.OFF
@@ -107,20 +108,22 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RegionState(msgspec.Struct, frozen=True, kw_only=True):
-    """A region as the console shows it, with the reasons why it accepts no matches."""
+    """A region as the console shows it, with the reasons why matches may get no server."""
 
     view: RegionView
     is_sandbox: bool
     """True if its servers are simulated or play faster than real time."""
     is_switched_on: bool
     fault: str | None
-    """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
+    """Why the region's fleet cannot be used at present; None if it can. Only for operators, because it may contain host
+    names."""
     withheld: int = 0
-    """Number of running servers without a match in this database, which only an operator can release."""
+    """Number of running servers that belong to no match in this database, and that are released only if an operator
+    confirms."""
     resting: tuple[str, ...] = ()
-    """A sentence about each server that gets no match for a while."""
+    """Sentences, one for each server that gets no match until some time."""
     has_pods: bool = False
-    """True if its servers are pods, so that a check has to allocate one."""
+    """True if the region's servers are pods, so that a check has to allocate a pod."""
 
 
 class Regions:
@@ -135,12 +138,12 @@ class Regions:
         return self._regions.get(code)
 
     def is_sandbox(self, code: str) -> bool:
-        """True if the region is known, and a sandbox."""
+        """True if a region with this code exists and is a sandbox."""
         region = self._regions.get(code)
         return region is not None and region.is_sandbox
 
     def all(self) -> Sequence[Region]:
-        """All regions, in the order of the settings."""
+        """Return all regions, in the order of the settings."""
         return tuple(self._regions.values())
 
     @unavailable_on_outage
@@ -165,7 +168,7 @@ class Regions:
 
     @unavailable_on_outage
     async def states(self) -> list[RegionState]:
-        """All regions with their capacity, and why they accept no matches."""
+        """Return all regions with their capacity, and with the reasons why matches may get no server."""
         flags = await region_flags.active_flags(self._db)
         withheld = await withheld_servers.withheld_servers(self._db)
         resting = await resting_slots.resting(self._db)
@@ -184,12 +187,12 @@ class Regions:
         ]
 
     def faults(self) -> list[tuple[Region, str]]:
-        """The regions whose fleets cannot be used at present, and why, for operators."""
+        """Return, for operators, the regions whose fleets cannot be used at present, and why."""
         found = ((region, region.fleet.fault) for region in self.all())
         return [(region, fault) for region, fault in found if fault is not None]
 
     async def capacities(self) -> list[tuple[Region, Capacity | None]]:
-        """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
+        """Count the servers of each region; None for a region whose fleet is unavailable."""
         taken, resting, regions = await slots.taken(self._db), await resting_slots.resting(self._db), self.all()
         counted = await asyncio.gather(
             *(_capacity(region.fleet, taken.get(region.code, {}), resting.get(region.code, ())) for region in regions)
@@ -197,9 +200,12 @@ class Regions:
         return list(zip(regions, counted, strict=True))
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
-        """Return the rules of each region, for validation. Only the requested region is looked up; others are active.
+        """Return the rules of regions for validating a request.
 
-        Faults of a fleet are ignored, because they are temporary, and a match waits until its fleet can be used again.
+        Only for the requested region, the database is read to find out whether it is switched on. The other regions are
+        returned as active.
+
+        A fault of a fleet is ignored, because it is temporary: a match waits until its fleet can be used again.
         """
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
@@ -218,7 +224,7 @@ class Regions:
 async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[RestingSlot]) -> Capacity | None:
     if fleet.slots is not None:
         total = len(fleet.slots)
-        # A match may use a server that is no longer listed.
+        # Matches may still use servers that are no longer in the settings.
         unusable = {*taken, *(server.slot for server in resting)}.intersection(fleet.slots)
         return Capacity(ready=max(0, total - len(unusable)), allocated=len(taken), total=total)
     try:

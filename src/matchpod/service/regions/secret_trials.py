@@ -1,4 +1,4 @@
-"""Count, for all processes together, how many servers of a region have rejected the secret of its fleet."""
+"""Count, across all processes, how many servers of a region have rejected the secret of the region's fleet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.storage import secret_trials
 
 
 class StoredTrials:
-    """The attempts to use a fleet's secret on servers of one region, stored in the database for all processes."""
+    """Limits on how many servers of a region an unconfirmed fleet secret is tried. All processes share the counts."""
 
     def __init__(self, db: Database, clock: Clock, region: str, *, new_id: Callable[[], str]) -> None:
         self._db = db

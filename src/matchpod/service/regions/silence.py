@@ -1,7 +1,6 @@
-"""Track silent servers, to warn people, and so that a stalled host is not mistaken for many dead servers.
+"""Track silent servers, to show warnings, and to distinguish a stalled host from many servers that died.
 
-The liveness probes report the silent servers of this process here, and its heartbeat exchanges them with other
-processes.
+Liveness probes report silent servers of this process's matches here. The heartbeat exchanges them with other processes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ class SilentServers:
         self._silences: dict[str, server_loss.Silence] = {}
         self._together: dict[str, int] = {}
         self._remote: Mapping[str, server_loss.Silence] = {}
-        """Silent servers of other processes, by our clock."""
+        """Silent servers that other processes have reported, with times by this process's clock."""
 
     def report(self, server_id: str, silence: server_loss.Silence) -> int:
-        """Record a silent server; return how many have fallen silent together, including this one.
+        """Record a silent server. Return how many servers, including this server, have fallen silent together.
 
-        The number never decreases during a silence. When a host recovers, its last silent server must not be considered
-        lost because the others are back.
+        The number never decreases while the server is silent. Otherwise, when a host recovers, its last silent server
+        would be considered lost because the other servers are no longer silent.
         """
         self._silences[server_id] = silence
         together = server_loss.find_together(silence, {**self._remote, **self._silences}, self.limits)
@@ -46,25 +45,25 @@ class SilentServers:
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
-                if self._together[server_id] == 1:  # a number above 1 is only displayed, and the next report updates it
+                if self._together[server_id] == 1:  # the next report updates numbers above 1, which are only shown
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:
-        """True if a server of the same host or region is silent."""
+        """True if another server of the same host or region is silent."""
         return any(known.is_near(silence) for known in chain(self._silences.values(), self._remote.values()))
 
     def forget(self, server_id: str) -> None:
-        """Record that a server gave a sign of life, or is no longer probed."""
+        """Record that a server is no longer silent, or no longer probed."""
         self._silences.pop(server_id, None)
         self._together.pop(server_id, None)
 
     def since_ms(self, server_id: str) -> int | None:
-        """Since when a server is silent, for servers of all processes; None if it is not silent, or loads a map."""
+        """Return since when a server of any process is silent; None if it is not silent, or is loading a map."""
         found = self._silences.get(server_id) or self._remote.get(server_id)
         return None if found is None or found.is_loading else found.since_ms
 
     def count(self, region: str) -> int:
-        """The number of silent servers in the region, among those that this process probes."""
+        """Return the number of silent servers in a region, among the servers that this process probes."""
         return sum(silence.region == region and not silence.is_loading for silence in self._silences.values())
 
     def notice(self, region: str) -> str | None:

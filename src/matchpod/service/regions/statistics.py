@@ -1,4 +1,4 @@
-"""Summarize how the regions worked in the last 24 hours: matches, the time to bring up a server, and failures."""
+"""Summarize the last 24 hours of each region: its matches, the times until servers were running, and failures."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 class RegionDay(msgspec.Struct, frozen=True, kw_only=True):
-    """The matches of a region that were created in the last 24 hours."""
+    """Statistics of a region's matches that were created in the last 24 hours."""
 
     code: str
     created: int = 0
     bring_up_p50_ms: int | None = None
-    """Median time from the creation of a match until its server was running; None if no server was.
+    """Median time from the creation of a match until its server was running; None if there was no running server.
 
-    Like p95, it is of the newest 1,000 matches, and includes the time for which a match waited for a free server.
+    The median and the 95th percentile are of the newest 1,000 matches. They include the time for which a match waited
+    for a free server.
     """
     bring_up_p95_ms: int | None = None
     failures: int = 0
     last_failure: str | None = None
-    """What went wrong last, in one sentence for callers."""
+    """Why the newest failed match failed, as a sentence for callers."""
     last_failure_at_ms: int | None = None
 
 
@@ -44,7 +45,7 @@ class RegionStatistics:
     async def last_day(self, org_id: str | None) -> list[RegionDay]:
         """Return all regions in the order of the settings, then removed regions that had matches.
 
-        Only matches of the organization count; with None, the matches of all organizations.
+        If `org_id` is None, the matches of all organizations count.
         """
         since_ms = self._clock.now_ms() - DAY_MS
         since_id = new_server_id(since_ms, bytes(ID_RANDOM_BYTES))

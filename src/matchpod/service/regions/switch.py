@@ -1,4 +1,4 @@
-"""Activate and deactivate regions and confirm sweeps, on behalf of operators. Running processes apply the change."""
+"""Switch regions on and off, and confirm sweeps, on behalf of operators. Running processes apply the change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.storage import region_flags, withheld_servers
 from matchpod.storage.withheld_servers import WithheldServer
 
 MAX_NAMED: Final = 20
-"""Maximum number of servers that the audit entry of a sweep names. Usually there are a few."""
+"""Maximum number of servers that are named in the audit entry of a confirmed sweep. Usually there are only a few."""
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class RegionSwitch:
         self._codes = codes
 
     async def set_active(self, code: str, *, is_active: bool, actor: str) -> bool:
-        """Accept or reject new matches in a region; existing matches continue. False if there is no such region."""
+        """Switch a region on or off for new matches; existing matches continue. False if there is no such region."""
         if code not in self._codes:
             return False
         detail = "activated" if is_active else "deactivated"
@@ -34,7 +34,7 @@ class RegionSwitch:
         return True
 
     async def withheld(self, code: str) -> list[WithheldServer] | None:
-        """Return the servers of a region that sweeps do not release; None if there is no such region."""
+        """Return a region's servers that sweeps do not release without confirmation; None for an unknown region."""
         if code not in self._codes:
             return None
         return (await withheld_servers.withheld_servers(self._db)).get(code, [])

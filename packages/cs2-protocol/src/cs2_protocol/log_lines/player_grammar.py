@@ -1,7 +1,7 @@
-"""Parse the rest of a player's line after the token: first the verb, then the exact grammar of that verb.
+"""Parse the part of a player's line after the player token: the verb, then the grammar of this verb.
 
-The grammar covers a line to its last character, so that free text cannot imitate an event. `read_rest` returns None if
-the text does not match: the caller then tries another reading of the token.
+The grammar must match the line to its last character, so that free text cannot imitate an event. `read_rest` returns
+None if the text does not match; the caller then tries to end the player token at another position.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from cs2_protocol.log_lines.player_token import TEAMS, KnownPlayers, PlayerToken
 
 _Reader = Callable[[PlayerToken, str, KnownPlayers], lines.PlayerLogLine | None]
 
-# Possessive quantifiers: no backtracking is needed here, and avoiding it saves a third of the time.
+# Possessive quantifiers: backtracking is not needed here, and avoiding it saves a third of the time.
 _N = r"\d{1,7}+"
 _XYZ = f"-?{_N} -?{_N} -?{_N}"
 _WORDS = r"(?: \(([a-z_ ]*+)\))?"
 _QUOTED = r'"([^"]*+(?:"[^"]*+)*?)"'
-"""Quoted text that may contain quotes itself, shortest match first."""
+"""Pattern for quoted text that may itself contain quotes. The shortest match is tried first."""
 _ATTACKED = re.compile(
     rf'\[({_XYZ})\] attacked {_QUOTED} \[({_XYZ})\] with "(\w*+)" \(damage "({_N})"\) \(damage_armor "({_N})"\)'
     rf' \(health "(-?{_N})"\) \(armor "({_N})"\) \(hitgroup "([A-Za-z ]*+)"\)',
@@ -42,7 +42,7 @@ _MONEY = re.compile(
 _BUYZONE = re.compile(r"left buyzone with \[ ([\w() ]*+)\]", re.ASCII)
 _ITEM_VERBS = frozenset(("purchased", "picked up", "dropped"))
 _SWITCHED = re.compile(r"switched from team <(\w*)> to <(\w*)>", re.ASCII)
-_CONNECTED = re.compile(r'connected, address "([^"<>]*)"')  # the address cannot contain the end of a token
+_CONNECTED = re.compile(r'connected, address "([^"<>]*)"')  # the address must not contain the end of a token
 _DISCONNECTED = re.compile(r'disconnected \(reason "(.*)"\)', re.DOTALL)
 
 

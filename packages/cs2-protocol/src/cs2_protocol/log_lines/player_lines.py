@@ -1,6 +1,7 @@
 """Define the values of log lines that begin with a player token, and format them.
 
-Only chat, new names and disconnect reasons contain free text. Positions are kept as text, because `-0` occurs.
+Apart from the token, only chat, new names and disconnect reasons contain free text. Positions are strings, so that `-0`
+is preserved.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class PlayerLogLine(msgspec.Struct, frozen=True, gc=False):
         raise NotImplementedError
 
 
-# --- values ----------------------------------------------------------------------------------------------------
+# --- values of the lines ------------------------------------------------------------------------------------------
 
 
 class Connected(PlayerLogLine, frozen=True):
@@ -85,7 +86,10 @@ class Chat(PlayerLogLine, frozen=True):
 
 
 class Attacked(PlayerLogLine, frozen=True):
-    """A hit. `damage` is uncapped and `health` is what remains; `weapon` is the base model of the weapon held."""
+    """A player hit another.
+
+    `damage` is not limited to the victim's health, of which `health` remains. `weapon` is a base model name.
+    """
 
     position: str
     victim: PlayerToken
@@ -149,7 +153,7 @@ class Suicide(PlayerLogLine, frozen=True):
 
 
 class BombDeath(PlayerLogLine, frozen=True):
-    """The bomb killed a player; a suicide line for the same death follows."""
+    """The bomb explosion killed a player. A `Suicide` line for the same death follows."""
 
     position: str
 
@@ -192,7 +196,7 @@ class BlindedBy(PlayerLogLine, frozen=True):
 
 
 class GrenadeLaunched(PlayerLogLine, frozen=True):
-    """A grenade was thrown; the numbers describe its trajectory."""
+    """A grenade was thrown. The numbers are its initial position and velocity."""
 
     grenade: str
     numbers: str
@@ -202,7 +206,7 @@ class GrenadeLaunched(PlayerLogLine, frozen=True):
 
 
 class GrenadeLanded(PlayerLogLine, frozen=True):
-    """A grenade detonated; flashbangs also print their entity, with an unmatched closing bracket."""
+    """A grenade detonated; for a flashbang the line includes its entity number, with an unmatched closing bracket."""
 
     grenade: str
     position: str
@@ -214,7 +218,7 @@ class GrenadeLanded(PlayerLogLine, frozen=True):
 
 
 class Triggered(PlayerLogLine, frozen=True):
-    """A bomb or hostage action; `site` is the bombsite if the line names one."""
+    """A bomb or hostage action; `site` is the bombsite, if the line contains it."""
 
     trigger: str
     site: str | None = None
@@ -249,7 +253,7 @@ class MoneyChange(PlayerLogLine, frozen=True):
 
 
 class LeftBuyzone(PlayerLogLine, frozen=True):
-    """The items a player carries when leaving the buy zone."""
+    """A player left the buy zone, carrying these items."""
 
     items: tuple[str, ...]
 

@@ -1,10 +1,11 @@
 """Parse a log line into a typed value: the prefix, then the player token, then the verb, then the rest.
 
-A player name or chat text can imitate other lines, so a line can have several readings. If exactly one reading starts
-with a known player, it is used. If none does, a single reading is used and its player becomes known, unless the line
-may be a console variable or console chat. All other lines are Unknown, and so is an ambiguous `connected` line, since
-the name of a new player could imitate lines of others. Chat ends in a quote, so it cannot imitate `entered the game` or
-`STEAM USERID validated`: every player becomes known, and no player can be invented.
+A player name or chat text can imitate other lines, so a line may be parsed in several ways (readings). If exactly one
+reading starts with a known player, it is used. If no reading does, the only reading is used and its player becomes
+known, unless the line may be a console variable or console chat. All other lines are Unknown. An ambiguous `connected`
+line is Unknown too, since the name of a new player could imitate a line about another player. Chat ends in a quote, so
+it cannot imitate `entered the game` or `STEAM USERID validated`: these lines make every player known, and chat cannot
+add a player who does not exist.
 """
 
 from __future__ import annotations
@@ -34,28 +35,28 @@ from cs2_protocol.log_lines.world_lines import ConsoleChat, CvarListed, Unknown,
 Line = PlayerLogLine | WorldLine
 
 MAX_LINE_CHARS = 4000
-"""Maximum length of a line that is parsed; a longer line is Unknown. Two names of 128 bytes and a chat message of 256
-need less."""
+"""Maximum length of a line that is parsed. A longer line is Unknown. Two names of 128 bytes and a chat message of 256
+bytes fit."""
 
 MAX_READINGS = 64
-"""Maximum number of possible ends of a player token tried per line. A name of 127 bytes can imitate only 18 of them, so
-the real one is always tried."""
+"""Maximum number of possible ends of a player token tried per line. A name of 127 bytes can contain at most 18 fake
+ends, so the real end is always tried."""
 
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
 _SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
 
-# Number of tokens in lines that contain free text, or a second name before their end. With more tokens, such a line is
-# ambiguous. The grammar of all other lines leaves no room for a token.
+# Number of tokens in the lines that contain free text, or a second name that is not at their end. If such a line
+# contains more tokens, it is ambiguous. In all other kinds of line, no token can be hidden.
 _TOKENS_IN: dict[type, int] = {
     Attacked: 2, Killed: 2, BlindedBy: 2, Assisted: 1, Chat: 1, ChangedName: 1, Disconnected: 1,
 }  # fmt: skip
 
 
 class LineReader(msgspec.Struct):
-    """Reads the lines of one server in order. Keeps its players, and the last prefix, because most lines repeat it."""
+    """Reads the lines of one server in order. Keeps the known players, and the last prefix, which most lines repeat."""
 
     known: KnownPlayers = msgspec.field(default_factory=KnownPlayers)
-    last_prefix: str = "\n"  # no line starts with this
+    last_prefix: str = "\n"  # initial value that no line starts with
     last_ms: int = 0
 
     def read(self, raw: bytes) -> tuple[int | None, Line]:
@@ -66,7 +67,10 @@ class LineReader(msgspec.Struct):
         return self.last_ms, self.parse(text[len(self.last_prefix) :])
 
     def _read_prefix(self, text: str) -> bool:
-        """Parse a new time stamp, only its seconds if the minute is the same as before; False if there is none."""
+        """Parse a new time stamp; return False if there is none.
+
+        Only the seconds are parsed if the minute has not changed.
+        """
         end_of_minute = 21 if text[:1] == "L" else 19
         if text[:end_of_minute] == self.last_prefix[:end_of_minute]:
             found = _SECONDS.match(text, end_of_minute)
@@ -122,7 +126,7 @@ class LineReader(msgspec.Struct):
         return self._learn_new_name(line)
 
     def _learn_new_name(self, line: PlayerLogLine) -> PlayerLogLine:
-        """Learn the new name of a renamed player, which the next line uses."""
+        """If the line is a name change, remember the new name, which the next lines use."""
         if isinstance(line, ChangedName):
             player = line.player
             self.known.learn(player_token(line.new_name, player.user_id, player.steam_id, player.team))

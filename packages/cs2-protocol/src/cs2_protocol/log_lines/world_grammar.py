@@ -1,7 +1,7 @@
-"""Parse log lines that are not about a player, with a table of the possible forms by first word.
+"""Parse log lines that are not about a player, with a table of patterns by the first word of the line.
 
 Lines that begin with a quote but name no player (console variables, the statistics block, console chat) are parsed by
-`read_quoted`, after every reading as a player's line has failed.
+`read_quoted`, after parsing them as a player's line has failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_world(text: str) -> lines.WorldLine | None:
     """Parse a line that is not about a player; None if it matches no known line."""
     end = text.find(" ")
     word = text if end < 0 else text[:end]
-    if word == "rcon":  # checked first: one in six lines of a real log is of this kind
+    if word == "rcon":  # checked first: one in six lines of a real log is an RCON line
         return _read_rcon(text)
     for pattern, make in _FORMS.get(word, ()):
         found = pattern.fullmatch(text)
@@ -67,7 +67,7 @@ def _read_rcon(text: str) -> lines.WorldLine | None:
 
 
 def _game_over(found: re.Match[str]) -> lines.WorldLine | None:
-    # Split here: a pattern with both the map group and the map name could take quadratic time.
+    # Split in code: a pattern that matches both the map group and the map name could take quadratic time.
     map_group, _, map_name = found[2].rpartition(" ")
     if len(map_name.split()) != 1:
         return None

@@ -17,7 +17,7 @@ class WorldLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class WorldTriggered(WorldLine, frozen=True):
-    """A trigger such as `Round_Start`, `Warmup_End` or `Restart_Round_(4_seconds)`; `map_name` if the line has one."""
+    """A trigger such as `Round_Start` or `Restart_Round_(4_seconds)`, with the map name if the line has one."""
 
     trigger: str
     map_name: str | None = None
@@ -28,7 +28,7 @@ class WorldTriggered(WorldLine, frozen=True):
 
 
 class RoundEndNotice(WorldLine, frozen=True):
-    """A round was decided; scores are by side and include it. `side` is None for a draw."""
+    """A round was decided. The scores are per side and include this round. `side` is None for a draw."""
 
     side: Side | None
     notice: str
@@ -41,7 +41,7 @@ class RoundEndNotice(WorldLine, frozen=True):
 
 
 class TeamScored(WorldLine, frozen=True):
-    """A side's score; its player count is unreliable."""
+    """The score of a side. The player count in this line is unreliable."""
 
     side: Side
     score: int
@@ -65,7 +65,7 @@ class TeamPlaying(WorldLine, frozen=True):
 
 
 class MatchScore(WorldLine, frozen=True):
-    """The score by side and the rounds played, -1 in warmup."""
+    """The score per side and the number of rounds played, which is -1 in warmup."""
 
     ct: int
     t: int
@@ -77,7 +77,7 @@ class MatchScore(WorldLine, frozen=True):
 
 
 class PauseChanged(WorldLine, frozen=True):
-    """A pause was enabled or disabled; `by` is the command."""
+    """A pause was enabled or disabled. `by` is the console command that did it."""
 
     is_enabled: bool
     by: str
@@ -96,7 +96,7 @@ class MatchUnpaused(WorldLine, frozen=True):
 class Vote(WorldLine, frozen=True):
     """A vote was started, cast or succeeded; `issue` is `StartTimeOut ` (with a trailing space) for a timeout.
 
-    The token ends with the player's area on the map; `option` is their choice, if they cast a vote.
+    `option` is the choice of a player who cast a vote. The last part of the token is the player's area on the map.
     """
 
     step: str
@@ -113,7 +113,7 @@ class Vote(WorldLine, frozen=True):
 
 
 class VoteFailed(WorldLine, frozen=True):
-    """A vote failed. The line does not say who started the vote, and ends in a trailing space (`is_padded`)."""
+    """A vote failed. The line does not contain who started the vote. If it ends in a space, `is_padded` is true."""
 
     issue: str
     is_padded: bool = True
@@ -139,7 +139,7 @@ class LoadingMap(WorldLine, frozen=True):
 
 
 class MapStarted(WorldLine, frozen=True):
-    """A map load ended. CS2 prints an empty name, CS:GO the name and a checksum."""
+    """A map load ended. CS2 prints an empty map name, CS:GO the name and a checksum."""
 
     map_name: str = ""
     checksum: str | None = None
@@ -160,7 +160,7 @@ class CvarsListed(WorldLine, frozen=True):
 
 
 class CvarListed(WorldLine, frozen=True):
-    """A console variable in the list at map load. Contains passwords in clear text."""
+    """A console variable in the list at map load. The list contains passwords in clear text."""
 
     name: str
     value: str
@@ -207,7 +207,7 @@ class ServerMessage(WorldLine, frozen=True):
 
 
 class GameOver(WorldLine, frozen=True):
-    """The map ended. The map group can be empty; the score is by side, with the sides at the end of the map."""
+    """The map ended. The map group can be empty. The score is per side, as the sides were at the end of the map."""
 
     mode: str
     map_group: str
@@ -269,7 +269,7 @@ class ConsoleChat(WorldLine, frozen=True):
 
 
 class StatsMark(WorldLine, frozen=True):
-    """A fixed line of the statistics block: its start, name, player list or end."""
+    """A fixed line of the JSON-like statistics block: its start, name, player list or end."""
 
     mark: str
 
@@ -278,7 +278,7 @@ class StatsMark(WorldLine, frozen=True):
 
 
 class StatsField(WorldLine, frozen=True):
-    """A field in the header of the block: round_number, score_t, score_ct, map, server or fields."""
+    """A field in the header of the statistics block: round_number, score_t, score_ct, map, server or fields."""
 
     name: str
     value: str
@@ -288,7 +288,10 @@ class StatsField(WorldLine, frozen=True):
 
 
 class StatsPlayer(WorldLine, frozen=True):
-    """A player's row of the block, with its columns as printed. The game mislabels the columns after the 20th."""
+    """A player's row in the statistics block, with its columns as printed.
+
+    The game's labels are wrong after the 20th column.
+    """
 
     index: int
     columns: str
@@ -298,7 +301,7 @@ class StatsPlayer(WorldLine, frozen=True):
 
 
 class Unknown(WorldLine, frozen=True):
-    """An unrecognized line; counted, not an error."""
+    """A line that was not recognized. It is counted; it is not an error."""
 
     content: str
 

@@ -1,8 +1,9 @@
 """Execute console commands from RCON and from the command line.
 
-A name is looked up among the commands of the game, then those registered by the plugin, then the variables. A variable
-name alone prints the value; followed by a value, it sets the variable. Names are case-insensitive. RCON commands are
-logged in full, including secrets. Answers are what the game would print; most commands print nothing on success.
+A name is looked up first among the commands of the game, then among the commands of the plugin, then among the
+variables. The name of a variable prints its value; the name followed by a value sets the variable. Names are
+case-insensitive. RCON commands are logged in full, including secrets. The output is that of the game, in which most
+commands print nothing on success.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cs2_simulator.console.statements import ConsoleStatement, statements
 from cs2_simulator.play.flow.map_load import LISTED
 
 CommandHandler = Callable[[list[str]], str]
-"""A plugin command: receives the arguments and returns the output."""
+"""Function of a plugin command. It receives the arguments and returns the output."""
 
 PROTECTED = "***PROTECTED***"
 """What a server prints or logs in place of a password."""
@@ -42,14 +43,14 @@ class Console:
         return lines(f"Unknown command '{name}'!")
 
     def execute(self, text: str, source: str) -> str:
-        """Run all commands of a text. `source` is the address of an RCON client, empty for the server itself."""
+        """Run all commands in a text. `source` is the address of an RCON client, or empty for the server itself."""
         echo = RconCommand(source, text)
         has_listeners = bool(self._parts.stream.listeners)
         if source and has_listeners:
             self._parts.arena.log.write(echo)
         answer = "".join([self._run(statement) for statement in statements(text)])
         if source and not has_listeners:
-            # On a real server, the first line that a new listener received was the command that added it.
+            # As on a real server: the first line that a new listener receives is the command that added it.
             self._parts.arena.log.write(echo)
         return answer
 
@@ -89,7 +90,7 @@ class Console:
         parts = self._parts
         value = parts.arena.variables.text(name)
         if name in LISTED:
-            # A server logs changes of exactly those variables that a map load lists.
+            # A server logs a change only if the variable is in the list that it logs at a map load.
             parts.arena.log.write(CvarChanged(name, PROTECTED if name in _SECRETS else value))
         if name == "rcon_password":
             parts.outside.drop_rcon_connections()

@@ -1,4 +1,4 @@
-"""Console commands `log` and `logaddress_*_http`."""
+"""Console commands that control the log: `log` and `logaddress_*_http`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cs2_simulator.console.status import BUILD
 from cs2_simulator.setup_faults import SetupFault
 
 MAX_DELAY_S = 3600.0
-"""Maximum delay of a log listener: one hour, more than any usual broadcast delay."""
+"""Maximum delay of a log listener in seconds: one hour, longer than usual broadcast delays."""
 
 
 def _log(parts: ServerParts, statement: ConsoleStatement) -> str:
@@ -39,7 +39,7 @@ def _file_name(parts: ServerParts) -> str:
 
 
 def _add(parts: ServerParts, statement: ConsoleStatement) -> str:
-    # Without quotes, a URL is split at its colon and cut at its slashes.
+    # A URL without quotes is split at its colon, and its slashes start a comment.
     if len(statement.args) != 1:
         return lines(
             f'{statement.name}: Invalid parameters, must be URI of a listener wrapped in quotes, eg "http://…"'

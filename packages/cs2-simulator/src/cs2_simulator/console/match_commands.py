@@ -13,7 +13,7 @@ from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.player import Player
 
 LISTED_BACKUPS = 5
-"""How many files `mp_backup_restore_list_files` lists by default."""
+"""Number of files that `mp_backup_restore_list_files` lists if no number is given."""
 
 
 def _game_command(control: Callable[[Game], None]) -> Command:
@@ -26,7 +26,7 @@ def _game_command(control: Callable[[Game], None]) -> Command:
 
 
 def _restart(parts: ServerParts, statement: ConsoleStatement) -> str:
-    # In the game this is a variable: setting it triggers a restart, and its value is then 0 again.
+    # In the game, `mp_restartgame` is a variable: setting it triggers a restart, after which its value is 0 again.
     if not statement.rest:
         return lines(parts.arena.variables.describe("mp_restartgame"))
     seconds = _whole(statement.value)
@@ -57,7 +57,7 @@ def _last_backup(parts: ServerParts, _statement: ConsoleStatement) -> str:
 def _kick_by_id(parts: ServerParts, statement: ConsoleStatement) -> str:
     if not statement.args:
         return lines("Usage:  kickid < userid | uniqueid > { message }")
-    # A message after the id is shown to the player only: CS2 does not log it.
+    # The text after the user id is only shown to the player. CS2 does not log it.
     return _kick(parts, _by_id(parts, statement.args[0]), statement.args[0])
 
 
@@ -87,7 +87,7 @@ def _let_say(parts: ServerParts, statement: ConsoleStatement) -> str:
 def _by_id(parts: ServerParts, wanted: str) -> Player | None:
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= 5:
         number = int(wanted)
-        # While a player loads, `status` shows a different number from the log. Both identify the player.
+        # While a player loads the map, `status` shows another user id than the log. Both ids are accepted here.
         return parts.door.find(number if number < LOADING_ID_OFFSET else number - LOADING_ID_OFFSET)
     id64 = to_id64(wanted)
     return next((player for player in parts.arena.players if id64 and player.person.player_id == id64), None)

@@ -25,7 +25,7 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool] = lambda: False
-    """Returns True if the plugin has a match loaded; the expected players are then the players of this match."""
+    """Returns True if the plugin has loaded a match. The players of this match are then the expected players."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Command:
 
     run: Callable[[ServerParts, ConsoleStatement], str]
     configures: bool = True
-    """True for commands that set up the server. Each such command delays the connections of players."""
+    """True if the command sets up the server. Each such command restarts the countdown until players connect."""
 
 
 def lines(*texts: str) -> str:

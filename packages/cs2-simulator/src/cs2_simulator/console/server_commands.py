@@ -14,7 +14,7 @@ from cs2_simulator.mode_configs import ALIASES
 
 _MODE_OPTION = "gamemode="
 _MAP = re.compile(r"(?:workshop/[0-9]{1,20}/)?(?:de|cs|ar|gd|dm|aim|awp|fy)_[a-z0-9_]{1,60}")
-"""Map names that the server accepts; all others are unknown."""
+"""Map names that the server accepts. It reports all other names as unknown."""
 
 _WORKSHOP_ID = re.compile(r"[0-9]{4,20}")
 
@@ -26,7 +26,7 @@ def _say(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _exec(_parts: ServerParts, statement: ConsoleStatement) -> str:
-    # Only the modes have config files, which run automatically at a map load.
+    # Every file is reported as missing: only the files of the game modes exist, and they run at a map load.
     if not statement.args:
         return lines("exec <filename>: execute a script file")
     return lines(f"exec: couldn't exec {statement.args[0]}")
@@ -45,7 +45,7 @@ def _change_level(parts: ServerParts, statement: ConsoleStatement) -> str:
         return lines(f"{statement.name} <map> : changes server to the specified map")
     name = statement.args[0].lower()
     if not _MAP.fullmatch(name):
-        # The text of the previous engine; that of CS2 is not known. No map is loaded.
+        # The error text of the previous engine, since that of CS2 is not known. No map is loaded.
         return lines(
             f"CModelLoader::Map_IsValid:  No such map 'maps/{name}.vpk'", f"{statement.name} failed: {name} not found"
         )
@@ -64,7 +64,7 @@ def _load_workshop(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _load(parts: ServerParts, name: str) -> str:
-    # Restarted before the load, because the console does not respond while a map loads.
+    # The countdown until players connect is restarted before the load: the console does not respond during the load.
     parts.visitors.restart_countdown()
     parts.game.change_map(name)
     return ""
@@ -95,7 +95,7 @@ SERVER_COMMANDS: Mapping[str, Command] = MappingProxyType(
         "say": Command(_say, configures=False),
         "status": Command(lambda parts, _: status_text(parts.arena), configures=False),
         "status_json": Command(lambda parts, _: status_json_text(parts.arena), configures=False),
-        # The server account has no visible effect.
+        # Logging in with a server account has no visible effect.
         "sv_setsteamaccount": Command(no_op),
         "tv_record": Command(no_op, configures=False),
         "tv_stoprecord": Command(no_op, configures=False),

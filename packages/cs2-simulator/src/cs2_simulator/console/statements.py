@@ -1,8 +1,8 @@
 """Parse console text into commands with their arguments.
 
-`;` and line ends separate commands, a line end even inside quotes. Quotes cannot be escaped. `//` outside quotes starts
-a comment up to the end of the line; NUL ends the text. Outside quotes, each of `{}()':` is an argument of its own, so
-a URL must be quoted.
+`;` and line ends separate commands; a line end does so even inside quotes. Quotes cannot be escaped. `//` outside
+quotes starts a comment up to the end of the line; NUL ends the text. Outside quotes, each of the characters `{}()':` is
+a separate argument, so a URL must be quoted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_STATEMENT_BYTES = 511
-"""Maximum length of a command: the engine's buffer has 512 bytes with the terminator. Longer commands are skipped."""
+"""Maximum length of a command in bytes. The engine's buffer has 512 bytes, including the terminator. Longer commands
+are skipped."""
 
 _WHITESPACE = "".join(map(chr, range(ord(" ") + 1)))
 """Characters that separate arguments: space and ASCII control characters, but no other whitespace."""
@@ -31,7 +32,10 @@ class ConsoleStatement:
 
     @property
     def value(self) -> str:
-        """The rest as one value, for variables and chat, with inner spaces; if quoted, the text within the quotes."""
+        """The text after the name as a single value, for variables and chat.
+
+        If it starts with a quote, the quoted text only.
+        """
         if not self.rest.startswith('"'):
             return self.rest
         return self.rest[1:].partition('"')[0]
@@ -70,7 +74,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _words(line: str) -> list[tuple[str, int]]:
-    """Split a line into words. Return each with its end position."""
+    """Split a line into words. Return each word with its end position."""
     words: list[tuple[str, int]] = []
     index, length = 0, len(line)
     while index < length:

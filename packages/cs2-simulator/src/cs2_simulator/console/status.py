@@ -1,7 +1,7 @@
-"""Output of `status`, `status_json` and `version`.
+"""Print the output of `status`, `status_json` and `version`.
 
-As printed by CS2 1.41.2.8: `status` has user ids but no Steam ids, `status_json` the reverse; both list free slots
-below the highest one in use. `status` does not escape quotes in names.
+The formats are those of CS2 1.41.2.8. `status` prints user ids but no Steam ids, `status_json` the reverse. Both list
+the free slots below the highest used slot. `status` does not escape quotes in names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from cs2_simulator.play.player import Player
 from cs2_simulator.setup_faults import SetupFault
 
 BUILD = 10603
-"""Build number; the line that starts a log file prints it as the version."""
+"""Build number. The first line of a log file prints it as the version."""
 
 OLD_BUILD = 10521
-"""Build number with the fault `old_build`. There are logs of a real server with this build; its version is made up."""
+"""Build number with the setup fault `old_build`. It is from logs of a real server; the version text of this build is
+invented."""
 
 VERSION = "1.41.2.8"
 OLD_VERSION = "1.40.9.0"
@@ -53,7 +54,7 @@ _LUMPS = (
     "prefabs/misc/end_of_match",
     "prefabs/misc/team_select",
 )
-"""Spawn groups that every map loads besides its own."""
+"""Spawn groups that every map loads in addition to its own."""
 
 
 def status_text(arena: Arena) -> str:
@@ -73,7 +74,8 @@ def _header(arena: Arena) -> Iterator[str]:
     is_old = arena.setup_fault is SetupFault.OLD_BUILD
     version, build = (OLD_VERSION, OLD_BUILD) if is_old else (VERSION, BUILD)
     yield f"version  : {version}/{PROTOCOL} {build} secure  public"
-    # Only a server with a token has an account of its own. The anonymous id is from a real log post.
+    # Only a server with a login token has an account of its own. The id of the anonymous account is from a real log
+    # post.
     is_anonymous = arena.setup_fault is SetupFault.NO_LOGIN_TOKEN
     account = f"[G:1:{_SERVER_ACCOUNT}] ({_FIRST_SERVER_ID64 + _SERVER_ACCOUNT})"
     yield f"steamid  : {_ANONYMOUS if is_anonymous else account}"
@@ -85,7 +87,7 @@ def _header(arena: Arena) -> Iterator[str]:
 
 def _spawn_groups(arena: Arena) -> Iterator[str]:
     yield "---------spawngroups----"
-    # A workshop map is listed without its path, as in `status_json`.
+    # A workshop map is printed without its path; `status_json` does the same.
     yield f"loaded spawngroup(  1)  : SV:  [1: {_short_map(arena)} | main lump | mapload]"
     for number, lump in enumerate(_LUMPS, start=2):
         yield f"loaded spawngroup({number:3d})  : SV:  [{number}: {lump} | main lump | mapload | point_prefab]"
@@ -116,7 +118,7 @@ def _clock(seconds: int) -> str:
 
 
 def _slots(arena: Arena) -> Iterator[Player | None]:
-    """Yield the players by user id from 0 on, None for a free id."""
+    """Yield the player of each user id from 0 on, or None for an unused id."""
     by_number = {player.user_id: player for player in arena.players}
     for number in range(max(by_number, default=-1) + 1):
         yield by_number.get(number)
@@ -194,7 +196,7 @@ def _buckets(counts: Sequence[int]) -> str:
 
 _TICK_BUCKETS = _buckets([0, *[17153] * 9])
 _FRAME_BUCKETS = _buckets([0, 2326, 14639, 16832, 17120, 17143, 17147, *[17153] * 53])
-"""Frame time buckets. Not used by any reader; included so that the output has a realistic length."""
+"""Frame time statistics. No reader uses them; they give the output a realistic length."""
 
 _PROCESS = f"""{{{{
 \t"frametime_ms": 15.625260,
@@ -230,7 +232,7 @@ frame_sleep_time_5th_percentile=0.013009 frame_sleep_time_min=0.009257 frame_ani
 frame_animgraph_time_50th_percentile=0.000239 frame_animgraph_time_95th_percentile=0.000326
 frame_animgraph_time_max=0.000684 steam_loggedon=true
 """
-"""Metrics at the end of `status_json`. Not used by any reader; included so that the output has a realistic length."""
+"""Metrics at the end of `status_json`. No reader uses them; they give the output a realistic length."""
 
 _SERVER_END = "".join(
     f'\t\t"{name}": {value},\n' for name, value in (pair.split("=") for pair in _MEASURES.split())

@@ -1,1 +1,1 @@
-"""The simulated game: players, fights, the flow of a map, and the statistics kept of it."""
+"""Simulate the game: players, fights, the flow of a map, and its statistics."""

@@ -1,7 +1,7 @@
 """Hold the state that all parts of a simulated game share: time, log, settings, players, statistics and randomness.
 
-Each purpose has its own random stream, so what happens in a round depends on the seed, the map and the round, and not
-on the length of the warmup before it.
+Each purpose has its own random stream. So the events of a round depend on the seed, the map and the round, but not on
+the length of the warmup before the match.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LogWriter(Protocol):
         """Log a line at the current tick."""
 
     def begin_map(self) -> None:
-        """Start the log of a new map: discard that of the previous map, and count bytes from 0 again."""
+        """Start the log of a new map: discard the log of the previous map, and restart byte offsets at 0."""
 
 
 class Arena:
@@ -63,26 +63,29 @@ class Arena:
     def clock_ms(self) -> int:
         """Milliseconds since the start of the current round.
 
-        Play uses only this clock. A tick is not a whole number of milliseconds, so the length of a time span on the
-        agenda depends on the tick in which it begins, and thus on when a command was sent.
+        Fights and objectives use only this clock. On the agenda's clock, the length of a time span would depend on the
+        tick in which it begins, and so on when a command was sent: a tick is not a whole number of milliseconds.
         """
         return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
 
     def plan_last_line(self, player: Player) -> None:
         """Log an empty `left buyzone` at the end of this tick, for a player who left or died in their buy zone.
 
-        If the player's departure ends the round, the line comes after the lines of the round end.
+        If the round ends because the player left, the line follows the lines of the round end.
         """
         if player not in self.buy_zone_exits:
             self.buy_zone_exits.append(player)
             self.agenda.call_in(0, self.write_last_lines)
 
     def write_last_lines(self) -> None:
-        """Log the planned `left buyzone` lines. Ten players who left after the end of a real match had no such line."""
+        """Log the planned `left buyzone` lines.
+
+        They are omitted after the end of the map, as for ten players in a real log.
+        """
         exits, self.buy_zone_exits = self.buy_zone_exits, []
         for player in exits:
             if player not in self.players:
-                player.forget_id()  # a real server no longer knows it from then on
+                player.forget_id()  # a real server does not know the Steam id from then on
                 if player.person.is_bot and player in self.absent:
                     self.absent.remove(player)
             if not self.is_map_over and self.variables.is_on("mp_logdetail_items"):
@@ -100,13 +103,13 @@ class Arena:
         return _SCENARIOS[self.variables.text("sim_scenario")]
 
     def notify(self, event: Callable[[Watcher], None], *, about: Player | None = None) -> None:
-        """Call an event handler of all watchers; stop if one of them makes the player concerned leave."""
+        """Call an event handler of all watchers. Stop early if a watcher removes the player whom the event is about."""
         for watcher in tuple(self.watchers):
             if about is None or about in self.players:
                 event(watcher)
 
     def rng(self, *purpose: object) -> Random:
-        """Return the random stream for a purpose; the same seed and purpose give the same stream."""
+        """Return the random stream for a purpose; it depends on the seed and the purpose only."""
         return Random("/".join((self.seed, *map(str, purpose))))
 
     def players_on(self, side: Side) -> list[Player]:
@@ -118,7 +121,10 @@ class Arena:
         return [player for player in self.players if player.is_in_game and player.team == side]
 
     def kept_on(self, side: Side) -> list[Player]:
-        """Return the players on a side including absent ones, ordered by user id. All of them get the team's money."""
+        """Return the players on a side, ordered by user id, including absent players.
+
+        All of them get the team's money.
+        """
         absent = [player for player in self.absent if player.team == side]
         present = self.everyone_on(side)
         return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present
@@ -128,5 +134,5 @@ class Arena:
 
     @property
     def playing(self) -> list[Player]:
-        """All players and coaches on either side, dead or alive."""
+        """All players and coaches who are on a side, dead or alive."""
         return [player for player in self.players if player.is_playing]

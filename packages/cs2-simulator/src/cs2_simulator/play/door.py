@@ -1,8 +1,8 @@
 """Let players connect, join a team, chat and leave, and log each step.
 
-The steps are in the order of a real log: connected, validated, entered, switched from team. A player who returns to
-the map they left gets back their user id, money and team, without `switched from team`. A step for a player who has
-left is ignored, so plans made for a player need not be cancelled.
+The steps are in the order of a real log: connected, validated, entered, switched from team. A player who returns during
+the same map gets back their user id, money and team, without `switched from team`. A step for a player who has already
+left is ignored, so scheduled steps need not be cancelled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KICKED = "NETWORK_DISCONNECT_KICKED"
 KICKED_IDLE = "NETWORK_DISCONNECT_KICKED_IDLE"
 TIMED_OUT = "NETWORK_DISCONNECT_TIMEDOUT"
 LOOP_DEACTIVATE = "NETWORK_DISCONNECT_LOOPDEACTIVATE"
-"""Logged at a map change, and also for players who leave from the scoreboard after the end."""
+"""Disconnect reason at a map change, also logged for players who leave from the scoreboard after the end of the map."""
 
 _user_id = attrgetter("user_id")
 
@@ -52,9 +52,9 @@ class Door:
         self.max_players = DEFAULT_MAX_PLAYERS
 
     def connect(self, person: Participant) -> Player | None:
-        """Connect a person under their kept or the lowest free user id; return None if the server is full.
+        """Connect a person with their previous user id, else the lowest free one; return None if the server is full.
 
-        The player may already have left when this returns: a watcher can kick them at once.
+        The player may already have left when this returns: a watcher can kick the player at once.
         """
         arena = self._arena
         if len(arena.players) >= self.max_players:
@@ -83,9 +83,11 @@ class Door:
             self._resume(player)
 
     def join(self, player: Player, team: str, *, is_forced: bool = False) -> None:
-        """Put a player on a team, or on the required team. As in the game, the change kills a living player.
+        """Put a player on a team, or on the team that the plugin requires.
 
-        `is_forced` is for the plugin itself, which may move players elsewhere.
+        As in the game, changing sides kills a living player.
+
+        `is_forced` is set by the plugin itself, which may move players to any team.
         """
         arena = self._arena
         if player not in arena.players:
@@ -106,7 +108,10 @@ class Door:
         self._notify_joined(player)
 
     def leave(self, player: Player, reason: str) -> None:
-        """Disconnect a player; `reason` is the text in the log. A living player dies by it, a bot does not."""
+        """Disconnect a player; `reason` is the text in the log.
+
+        A living player dies when leaving, but a bot does not.
+        """
         arena = self._arena
         if player not in arena.players:
             return
@@ -140,7 +145,7 @@ class Door:
         arena.notify(lambda watcher: watcher.player_chatted(player, text))
 
     def rename(self, player: Player, name: str) -> None:
-        """Change a player's name; later log lines use the new one."""
+        """Change a player's name, which is used in later log lines."""
         if player not in self._arena.players or name == player.person.name:
             return
         self._arena.log.write(ChangedName(player.token, name))
@@ -150,7 +155,7 @@ class Door:
         return next((player for player in self._arena.players if player.user_id == user_id), None)
 
     def _return(self, person: Participant) -> Player | None:
-        """Return a new player in the kept place of a person who left this map; None if there is none."""
+        """Return a new `Player` for a person who returns to this map, with the kept state; None if nothing was kept."""
         arena = self._arena
         left = next((player for player in arena.absent if player.person.account == person.account), None)
         if left is None or person.is_bot:
@@ -159,7 +164,7 @@ class Door:
         return Player(person, left.user_id, kept_team=left.team, money=left.money)
 
     def _resume(self, player: Player) -> None:
-        """Let a returned player continue, on their kept team unless the plugin requires another."""
+        """Let a returned player continue on their previous team, unless the plugin requires another team."""
         required = self._arena.required_team(player)
         if required is not None and required != player.team:
             self.join(player, required)
@@ -179,7 +184,7 @@ class Door:
             self._arena.log.write(Triggered(player.token, "Dropped_The_Bomb"))
 
     def _die_of_team_change(self, player: Player) -> None:
-        """Log what CS2 logs when a living player changes sides: a hit on themselves without a weapon, and a suicide."""
+        """Log the lines for a living player who changes sides: a hit on themselves without a weapon, and a suicide."""
         token, place = player.token, player.position
         self._arena.log.write(
             Attacked(token, place, token, place, "", damage=1, damage_armor=0, health=0, armor=0, hitgroup="GENERIC")

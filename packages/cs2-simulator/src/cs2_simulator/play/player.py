@@ -1,4 +1,4 @@
-"""Define participants, who exist without a server, and players: one stay of a participant, under one user id."""
+"""Define participants, who exist without a server, and players: a participant while connected to the server."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SPECTATOR = "Spectator"
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """A person or bot. `account` is the N of `[U:1:N]`; 0 for a bot, which has no account."""
+    """A person or bot. `account` is the number N of `[U:1:N]`; it is 0 for a bot, which has no account."""
 
     name: str
     account: int
     skill: float = 1.0
-    """Weight in fights: 1 is average, 0.6 weak, 1.5 outstanding."""
+    """Weight in fights: 1 is an average player, 0.6 a weak one, 1.5 an outstanding one."""
     headshots: float = 0.4
     """Share of gun kills that are headshots."""
     address: str = "203.0.113.10:27005"
     knife: str = "knife"
-    """Name of the knife in `killed` lines on the CT side; on the T side a plain `knife` is `knife_t`."""
+    """Name of the knife in `killed` lines, on the CT side. A plain `knife` is `knife_t` on the T side."""
     is_awper: bool = False
     is_cheater: bool = False
 
@@ -43,7 +43,7 @@ class Participant:
 
     @property
     def player_id(self) -> str:
-        """The player id used in the API."""
+        """The player id that `cs2_protocol` uses for this participant."""
         return f"BOT:{self.name}" if self.is_bot else from_account(self.account)
 
     @property
@@ -53,7 +53,10 @@ class Participant:
 
 @dataclass(slots=True, eq=False)
 class Player:
-    """One stay of a participant on the server. `team` is as in the log: a side, Unassigned, Spectator, or empty."""
+    """A participant on the server, under one user id.
+
+    `team` is as in the log: a side, Unassigned, Spectator, or empty.
+    """
 
     person: Participant
     user_id: int
@@ -62,13 +65,14 @@ class Player:
     """True once the player has loaded the map (`entered the game`)."""
     connected_at_ms: int = 0
     has_left: bool = False
-    """True from the end of the tick in which the player disconnected: the log then no longer shows their Steam id."""
+    """True from the end of the tick in which the player disconnected. The log then no longer contains their Steam
+    id."""
     kept_team: str = ""
-    """The team of a player who returns, until they have loaded the map."""
+    """The team that a returning player had before. Empty once they have loaded the map."""
     is_coach: bool = False
     """True for a player on a side who takes no part in the rounds."""
     died_leaving: bool = False
-    """True if the player died by leaving, until the end of that round."""
+    """True if the player died by leaving the server. Reset at the end of that round."""
     # State in the current round:
     is_alive: bool = False
     is_in_buy_zone: bool = False
@@ -79,7 +83,7 @@ class Player:
     has_bomb: bool = False
     money: int = START_MONEY
     primary: str = ""
-    """Weapon name as `killed` prints it; empty for none."""
+    """Name of the primary weapon in `killed` lines; empty if there is none."""
     pistol: str = ""
     grenades: list[str] = field(default_factory=list)
     """The grenades by name: `hegrenade flashbang smokegrenade molotov incgrenade decoy`."""
@@ -87,7 +91,7 @@ class Player:
     position: str = "0 0 0"
     blind_until_ms: int = 0
     fired: tuple[str, int] = ("", 0)
-    """The gun fired last, and when it can fire again, by the clock of the round."""
+    """The gun that was fired last, and the time (by the clock of the round) from which it can fire again."""
     _tokens: dict[tuple[str | None, int], PlayerToken] = field(default_factory=dict)
 
     @property
@@ -101,12 +105,12 @@ class Player:
 
     @property
     def token(self) -> PlayerToken:
-        """The player token of nearly all log lines."""
+        """The player token that nearly all log lines contain."""
         return self._token_as(self.team)
 
     @property
     def teamless_token(self) -> PlayerToken:
-        """The player token of `switched from team` lines."""
+        """The player token of `switched from team` lines, which has no team."""
         return self._token_as(None)
 
     @property

@@ -1,4 +1,4 @@
-"""Define the observer interface of the game, which for example the plugin, the visitors and the machine implement."""
+"""Define the observer interface of the game. Plugin, visitors and machine implement it, among others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cs2_simulator.play.player import Player
 
 @dataclass(frozen=True, slots=True)
 class RoundEnd:
-    """How a round ended. `notice` is the X of `SFUI_Notice_X`; a draw has no side."""
+    """How a round ended. `notice` is the X of `SFUI_Notice_X`. A draw has no side."""
 
     side: Side | None
     notice: str
@@ -18,13 +18,16 @@ class RoundEnd:
 
 
 class Watcher:
-    """Observer of game events, called in the tick of the event after its lines were logged. Does nothing by default."""
+    """Observes game events.
+
+    Methods are called in the tick of the event, after its lines were logged, and do nothing by default.
+    """
 
     def map_loaded(self, map_name: str) -> None:
-        """A map was loaded (`Started`); no player is connected yet."""
+        """A map was loaded (`Started` is logged). No player is connected yet."""
 
     def map_closing(self) -> None:
-        """The map is about to be unloaded; all players were just disconnected."""
+        """The map will be unloaded now. All players were just disconnected."""
 
     def player_connected(self, player: Player) -> None:
         """A player connected."""
@@ -45,10 +48,10 @@ class Watcher:
         """Warmup began or was restarted."""
 
     def warmup_ending(self) -> None:
-        """Warmup is about to end."""
+        """Warmup ends now; its end is not logged yet."""
 
     def round_restarting(self) -> None:
-        """The freeze time of the next round is about to begin."""
+        """The freeze time of the next round begins now."""
 
     def went_live(self) -> None:
         """The match went live: the freeze time of its first round begins."""
@@ -60,10 +63,10 @@ class Watcher:
         """The freeze time ended and the round started."""
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """A round ended and is included in the scores. Called for knife rounds too, with number 0."""
+        """A round ended. The scores include it. Also called for a knife round, with number 0."""
 
     def restored(self, rounds_played: int) -> None:
-        """A backup was restored; `rounds_played` is the number of rounds played before it."""
+        """A round backup was restored. `rounds_played` is the number of rounds played before the backup was written."""
 
     def map_ended(self) -> None:
         """`Game Over` was logged."""

@@ -1,1 +1,1 @@
-"""The simulator's own statistics, counted as events happen."""
+"""Count the simulator's own statistics as events happen."""

@@ -1,8 +1,8 @@
 """Count the statistics of a map directly from the simulated events.
 
-The counts follow the published definitions of the statistics, not the code that reads logs, so that the two can be
-compared. Every event is counted when it happens, not from a record of the round. Callers report events in the order
-of the log; there are no fights in freeze time.
+The counts follow the published definitions of the statistics, not the code that reads logs, so that tests can compare
+both results. Every event is counted when it happens, not from a record of the round. Callers must report events in the
+order of the log. Fights in freeze time do not occur.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cs2_simulator.play.counts.tally import Tally, add_all
 from cs2_simulator.play.player import Player
 
 TRADE_MS = 5000
-"""A death is traded if the killer dies within this time, inclusive."""
+"""A death counts as traded if the killer dies within this number of milliseconds, inclusive."""
 
 BIGGEST_CLUTCH = 5
 ACE_KILLS = 5
@@ -27,7 +27,7 @@ SNIPERS = frozenset({"awp", "ssg08", "scar20", "g3sg1"})
 FIRE = frozenset({"inferno", "molotov", "incgrenade"})
 UTILITY = FIRE | {"hegrenade", "flashbang", "smokegrenade", "decoy"}
 KNIVES = ("knife", "bayonet")
-"""Prefixes of knife names; each skin has its own name."""
+"""Prefixes of the names of knives. Each knife model has its own name."""
 
 _THROWN = {
     "hegrenade": "he_thrown",
@@ -40,7 +40,10 @@ _THROWN = {
 
 
 class _Round:
-    """The current round. A player keeps their team even after a change of sides; enemies are on different sides."""
+    """The statistics of one round.
+
+    A player stays in the same team even after changing sides; enemies are players on different sides.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class _Round:
         self._tallies: dict[str, Tally] = {}
         self._by_player: dict[Player, Tally] = {}
         self._team1_side = _side_of_team1(*line_ups)
-        # Players of the line-ups who are alive and connected, by team; players are only ever removed.
+        # Players of the line-ups who are alive and connected, by team. Players are removed, but never added back.
         self._alive: dict[int, dict[str, Tally]] = {0: {}, 1: {}, 2: {}}
         self._dead: set[str] = set()
         self._deaths_by_enemies: list[tuple[int, Tally, Tally]] = []
@@ -69,18 +72,21 @@ class _Round:
 
     @property
     def tallies(self) -> list[Tally]:
-        """One tally per player: first those of the line-ups, then the others in the order of their first event."""
+        """One tally per player: first the line-ups, then all other players in the order of their first event."""
         return list(self._tallies.values())
 
     def tally_of(self, player: Player) -> Tally:
-        """Return the tally of a player; a player who joined after the start gets the team of their side."""
+        """Return the tally of a player.
+
+        A player who joined after the start is put into the team that is on their side.
+        """
         tally = self._by_player.get(player)
         if tally is None:
             tally = self._find_or_add(player, self._team_of_side(player))
         return tally
 
     def are_enemies(self, one: Player, other: Player) -> bool:
-        """True if the players are on different sides now; in a free-for-all, true for any two players."""
+        """True if the players are on different sides now. In a free-for-all, any two different players are enemies."""
         return self.tally_of(one) is not self.tally_of(other) and (self._is_free_for_all or one.team != other.team)
 
     def kill(
@@ -100,7 +106,7 @@ class _Round:
             self._deaths_by_enemies.append((at_ms, attacker, target))
 
     def die(self, target: Tally) -> bool:
-        """Count a death of any cause; return False if players respawn or the death was already counted."""
+        """Count a death of any cause. Return False if players respawn, or if the death was already counted."""
         if self._has_respawns:
             target.deaths += 1
             return False
@@ -144,7 +150,7 @@ class _Round:
             tally.kast_rounds = tally.rounds_played
 
     def _count_round_kill(self, attacker: Tally, target: Tally, at_ms: int) -> None:
-        """Count the statistics of a kill that exist only in rounds without respawns."""
+        """Count those statistics of a kill that exist only in modes without respawns."""
         attacker.kast_rounds = attacker.rounds_played
         _count_multi_kill(attacker)
         self._count_trade(attacker, target, at_ms)
@@ -160,7 +166,7 @@ class _Round:
     def _count_trade(self, trader: Tally, target: Tally, at_ms: int) -> None:
         is_trade = False
         for died_at_ms, killer, dead in self._deaths_by_enemies:
-            # The grenade of a dead player may kill their killer: that does not trade their own death.
+            # If the grenade of a dead player kills their killer, the dead player's own death is not traded.
             is_mate = dead is not trader and dead.team == trader.team and not self._is_free_for_all
             if killer is target and is_mate and at_ms - died_at_ms <= TRADE_MS:
                 is_trade = True
@@ -170,7 +176,7 @@ class _Round:
 
     def _remove_alive(self, player_id: str, team: int) -> None:
         alive = self._alive[team]
-        # A death after the decision neither undoes survival nor starts a clutch.
+        # A death after the round was decided does not undo the survival, and does not start a clutch.
         if self.is_decided or alive.pop(player_id, None) is None or self._is_free_for_all or len(alive) != 1:
             return
         enemies = len(self._alive[3 - team])
@@ -221,7 +227,7 @@ class Book:
 
     @property
     def is_open(self) -> bool:
-        """True while events count; false in warmup, in a knife round and after the end."""
+        """True while events count. It is false in warmup, in a knife round, and after the end of the map."""
         return self._is_open
 
     @property
@@ -236,17 +242,17 @@ class Book:
         self._round = None
         self._no_round = _Round(
             0, ((), ()), is_free_for_all=False, has_respawns=True
-        )  # the cache has the players of the last map
+        )  # a new round, because the old one caches players of the previous map
         self._earlier, self._decided, self._totals = {}, set(), {}
         self.undone_damage.clear()
 
     def close(self) -> None:
-        """Stop counting; the statistics are kept, including those of an undecided round."""
+        """Stop counting. The statistics are kept, including those of a round that was not decided."""
         self._store_round()
         self._is_open = False
 
     def round_started(self, number: int, team1: Sequence[Player], team2: Sequence[Player]) -> None:
-        """Start a round with these line-ups, and discard an earlier round of the same number."""
+        """Start a round with these line-ups. If a round with this number was already played, discard it."""
         if not self._is_open:
             return
         self._store_round()
@@ -259,7 +265,7 @@ class Book:
         )
 
     def hit(self, attacker: Player, victim: Player, weapon: str, health_lost: int) -> None:
-        """Count a hit; only hits on enemies matter. `weapon` is the name in `killed` lines."""
+        """Count a hit. Hits on team mates are ignored. `weapon` is the name in `killed` lines."""
         current = self._current
         tally = current.tally_of(attacker)
         if current.are_enemies(attacker, victim):
@@ -274,16 +280,22 @@ class Book:
     def kill(
         self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, at_ms: int, is_blind: bool = False
     ) -> None:
-        """Count a kill, of an enemy or a team mate; `is_blind` is true while a flashbang blinds the killer."""
+        """Count a kill of an enemy or a team mate. `is_blind` is true if the killer is blinded by a flashbang."""
         self._current.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
 
     def died(self, victim: Player) -> None:
-        """Count a death by a fall or suicide, or of a player who left the server or their side alive; not a coach's."""
+        """Count a death by fall or suicide, or of a living player who left the server or their side.
+
+        Coaches do not count.
+        """
         if not victim.is_coach:
             self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
-        """Count a death by the bomb. Like the game in 4 of 4 real cases, do not count it after the round is decided."""
+        """Count a death by the bomb.
+
+        In 4 of 4 real cases the game did not count it if the round was already decided.
+        """
         if not self._current.is_decided:
             self.died(victim)
 
@@ -291,7 +303,7 @@ class Book:
         self._current.assist(helper, victim, is_flash=is_flash)
 
     def blinded(self, victim: Player, thrower: Player) -> None:
-        """Count a living player blinded by an enemy's flashbang; others are not counted."""
+        """Count a living player who was blinded by a flashbang of an enemy. Blinded team mates are ignored."""
         self._current.tally_of(thrower).enemies_flashed += self._current.are_enemies(thrower, victim)
 
     def grenade_thrown(self, thrower: Player, grenade: str) -> None:
@@ -308,15 +320,21 @@ class Book:
         self._current.tally_of(defuser).bomb_defuses += 1
 
     def player_left(self, player: Player) -> None:
-        """Remove a player who disconnected or left their side from the living; this is not a death."""
+        """Remove a player who disconnected or left their side from the living players.
+
+        This is not counted as a death.
+        """
         self._current.leave(player)
 
     def round_decided(self, winner: int | None, mvp: Player | None) -> None:
-        """End the round with team 1, team 2 or none as winner. Later events until the next round still belong to it."""
+        """End the round; `winner` is team 1, team 2 or None.
+
+        Later events still belong to it until the next round starts.
+        """
         self._current.decide(winner, mvp)
 
     def rewind(self, rounds_played: int) -> None:
-        """Go back to a backup: discard later rounds and an undecided one, and count again even after the end."""
+        """Go back to a round backup: discard later and undecided rounds, and count again even after the end."""
         self._is_open = True
         for number, tallies in self.rounds():
             if number > rounds_played:
@@ -330,7 +348,7 @@ class Book:
         self._sum_rounds()
 
     def tallies(self) -> list[Tally]:
-        """Return one tally per player over the whole map, as copies."""
+        """Return one tally per player with the totals of the map. The tallies are copies."""
         totals: dict[str, Tally] = {}
         add_all(totals, list(self._totals.values()))
         if self._round is not None:
@@ -361,7 +379,7 @@ class Book:
 
 
 def _side_of_team1(team1: Sequence[Player], team2: Sequence[Player]) -> Side:
-    """Return the side of team 1; its first side, CT, if no player of the line-ups is on a side."""
+    """Return the side of team 1. If no player of the line-ups is on a side, this is CT, its first side."""
     for player in team1:
         if player.side is not None:
             return player.side
@@ -384,7 +402,7 @@ def _count_kill(tally: Tally, weapon: str, *, is_headshot: bool) -> None:
 
 
 def _count_multi_kill(tally: Tally) -> None:
-    """Count the round in one multi-kill class only, that of the kills so far."""
+    """Count the kills of the round in exactly one multi-kill counter."""
     kills = tally.kills
     tally.double_kills = int(kills == 2)
     tally.triple_kills = int(kills == 3)

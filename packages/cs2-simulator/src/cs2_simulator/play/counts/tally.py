@@ -1,6 +1,7 @@
-"""Counters of one player, named as in `core.stats`, so that tests can compare the two.
+"""Define the counters of a player, named as in `core.stats`, so that tests can compare them with those counted from
+logs.
 
-Each player has one tally per round; the tally of a map is the sum of its rounds.
+Each player has one tally per round. The tally of a map is the sum of the tallies of its rounds.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from operator import attrgetter
 import msgspec
 
 _MISSES = (2, 5, 3, 6, 1, 4)
-"""Numbers of missed shots before each hit, used in turn. Misses are not simulated, since they have no log line."""
+"""Numbers of missed shots before a hit, used in turn. Missed shots have no log line, so they are not simulated in
+fights."""
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """The counters of one player in a round or on a map. `team` is 1, 2 or 0 for none; name and team are the latest."""
+    """The counters of one player in a round or on a map.
+
+    `team` is 1, 2 or 0 (none). Sums keep the latest name and team.
+    """
 
     rounds_played: int = 0
     kills: int = 0
@@ -37,7 +42,7 @@ class Tally(msgspec.Struct, kw_only=True):
     smoke_thrown: int = 0
     molly_thrown: int = 0
     decoy_thrown: int = 0
-    # The counters from here on are known at the end of the round.
+    # The counters from here on are only known at the end of the round.
     first_kills: int = 0
     first_deaths: int = 0
     trade_kills: int = 0
@@ -63,7 +68,7 @@ class Tally(msgspec.Struct, kw_only=True):
     burn_damage: int = 0
     he_damage: int = 0
     blind_kills: int = 0
-    """Kills while blinded by a flashbang."""
+    """Kills by this player while blinded by a flashbang."""
     carrier_kills: int = 0
     """Kills of the bomb carrier."""
     weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
@@ -88,16 +93,16 @@ COUNTERS = tuple(name for name in Tally.__struct_fields__ if name not in ("playe
 """All counters that are summed."""
 
 _COUNTS = attrgetter(*COUNTERS)
-"""Reads all counters of a tally in one call instead of forty; called for every player after every round."""
+"""Reads all counters of a tally in one call instead of forty. It is called for every player after every round."""
 
 
 OF_COACH = Tally(deaths=1)
-"""The statistics that the game shows for a coach, whom the plugin kills once per round, after resetting their numbers
-at its start."""
+"""The statistics that the game shows for a coach. The plugin resets a coach's statistics at the start of each round,
+and then kills the coach once."""
 
 
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:
-    """Add tallies to the totals by player; a player without a total gets a new one."""
+    """Add tallies to the totals by player. A player without a total gets a new total."""
     for tally in later:
         total = totals.get(tally.player_id)
         if total is None:

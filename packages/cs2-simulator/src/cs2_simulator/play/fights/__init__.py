@@ -1,1 +1,1 @@
-"""Fights: weapons, money, damage, and how one round is played."""
+"""Simulate fights: weapons, money, damage, and the course of a round."""

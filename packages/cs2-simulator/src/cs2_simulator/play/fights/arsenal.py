@@ -31,20 +31,20 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weapon:
-    """A weapon. `pierce` is the share of damage that passes armor, `falloff` the share left at 500 units."""
+    """A weapon. `pierce` is the share of damage that passes armor, `falloff` the share that remains at 500 units."""
 
     name: str
     kind: ItemKind
     price: int
     side: Side | None
-    """The side that can buy it; None for both."""
+    """The side that can buy the weapon; None for both sides."""
     damage: float
     pierce: float
     falloff: float
     cycle_ms: int
     reward: int
     logged: str
-    """Name in `attacked` lines."""
+    """Name of the weapon in `attacked` lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Item:
     bought: str
     picked: str
     is_worn: bool = False
-    """True for armor and kit: `picked up` comes before the money change, for weapons after it."""
+    """True for armor and defuse kit. Their `picked up` line precedes the money change; that of a weapon follows it."""
 
 
 _CT, _T, _BOTH = Side.CT, Side.T, None
@@ -107,7 +107,7 @@ _GUNS: dict[ItemKind, tuple[tuple[str, int, Side | None, float, float, float, in
         ("negev", 1700, _BOTH, 35, 0.71, 0.97, 75, 300),
         ("m249", 5200, _BOTH, 32, 0.8, 0.97, 80, 300),
     ),
-    # In a real log a taser kill pays 100.
+    # In a real log, a kill with the taser pays 100.
     ItemKind.TASER: (("taser", 200, _BOTH, 500, 1.0, 1.0, 300, 100),),
     ItemKind.THROWN: (
         ("hegrenade", 300, _BOTH, 98, 0.6, 1.0, 1000, 300),
@@ -129,7 +129,7 @@ WEAPONS = MappingProxyType(
 """Guns and grenades, by their name in `killed` lines."""
 
 INFERNO = Weapon("inferno", ItemKind.THROWN, 0, None, 8, 1.0, 1.0, 203, 300, "inferno")
-"""Fire on the ground, of either fire grenade."""
+"""Fire on the ground, from a Molotov or an incendiary grenade."""
 
 _PICKED = {"revolver": "deagle"}
 """Names in `picked up` lines that differ from those in `attacked` lines."""
@@ -154,7 +154,10 @@ MAX_GRENADES = 4
 
 
 def weapon_named(name: str) -> Weapon:
-    """Return the weapon with this name in `killed` lines; any knife skin is a knife, any other unknown name is fire."""
+    """Return the weapon with this name in `killed` lines.
+
+    Any knife model is a knife; any other unknown name is fire.
+    """
     weapon = WEAPONS.get(name)
     if weapon is not None:
         return weapon

@@ -1,6 +1,7 @@
-"""Play the bomb of a round: picked up, planted, defused or exploded, with log lines and money.
+"""Play the bomb of a round: pick-up, plant, defuse or explosion, with log lines and money.
 
-CS2 does not log `Defused_The_Bomb`: the only trace is the defuser's money in the tick in which the round ends.
+CS2 does not log `Defused_The_Bomb`. The only trace of a defuse is the defuser's money in the tick in which the round
+ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ABORTED_DEFUSE = 0.2
 
 
 class Bomb:
-    """The bomb of one round. `handler` is the player planting or defusing it, whom fights do not kill."""
+    """The bomb of one round. `handler` is the player who is planting or defusing it, whom fights must not kill."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
@@ -42,7 +43,10 @@ class Bomb:
             self._battle.pick_up_bomb(ts[int(self._battle.rng.random() * len(ts))])
 
     def plant(self, plant_ms: int) -> Script[None]:
-        """Let a living Terrorist plant the bomb; if they die, another tries. Without any left, it stays unplanted."""
+        """Let a living Terrorist plant the bomb.
+
+        If they die, another one tries. If none is left, the bomb is not planted.
+        """
         arena, rng = self._arena, self._battle.rng
         site = "A" if rng.random() < 0.5 else "B"
         while ts := arena.alive_on(Side.T):
@@ -59,7 +63,7 @@ class Bomb:
                 return
 
     def defuse(self, *, may_abort: bool) -> Script[None]:
-        """Let a living CT defuse the bomb; if they die, another tries."""
+        """Let a living CT defuse the bomb. If they die, another one tries."""
         arena, rng = self._arena, self._battle.rng
         if may_abort and rng.random() < _ABORTED_DEFUSE and (aborter := self._choose_defuser()):
             self._begin_defuse(aborter)
@@ -76,12 +80,12 @@ class Bomb:
                 return
 
     def defuse_time_ms(self) -> int:
-        """Return the maximum time of the defuse, regardless of which CT survives."""
+        """Return the time that a defuse takes at most, whichever CT survives to do it."""
         cts = self._arena.alive_on(Side.CT)
         return DEFUSE_WITH_KIT_MS if all(player.has_kit for player in cts) else DEFUSE_MS
 
     def explode(self) -> None:
-        """Set the health of nearby players to 0. As in the game, their deaths are logged after the round has ended."""
+        """Set the health of nearby players to 0. As in the game, their deaths are logged after the round end."""
         rng = self._battle.rng
         for player in self._arena.players:
             if player.is_alive and rng.random() < (0.15 if player.team == Side.CT else 0.06):

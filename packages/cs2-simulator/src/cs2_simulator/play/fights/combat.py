@@ -1,7 +1,8 @@
 """Apply hits: damage, deaths, assists and rewards, with their log lines and statistics.
 
-The lethal `attacked` line comes first, then the dropped bomb of a carrier, `killed`, the assist and the money. All
-damage of a round goes through one Battle, which records who hurt whom. State never depends on what is logged.
+The lines of a kill are the lethal `attacked`, the dropped bomb of a carrier, `killed`, the assist and the money, in
+this order. All damage of a round is applied by one `Battle`, which records who hurt whom. The state of the game does
+not depend on the settings that select which hits are logged.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from cs2_simulator.play.fights.wounds import Hit
 from cs2_simulator.play.player import Player
 
 ASSIST_DAMAGE = 40
-"""More damage than this to a victim counts as an assist."""
+"""An assist requires more than this damage to the victim."""
 
 _DEFAULT_REWARD = 300
 
 _PROPS_PER_PENETRATION = 3
-"""One prop in this many is hit through something else; in a real match it was 5 of 27 chickens and props."""
+"""Of this many props, one is hit through another object. In a real match it was 5 of 27 chickens and props."""
 
 _GARBAGE_IDS = ("", "", "`As֬\x02")
-"""CS2 prints an empty or garbage Steam id when players hit or blind themselves: 37 such lines in one real log."""
+"""Steam ids printed when players hit or blind themselves: empty or garbage. One real log has 37 such lines."""
 _GARBAGE_SHARE = 0.1
 
 _LOG_ENEMIES = 1
@@ -35,9 +36,9 @@ _LOG_TEAM_MATES = 2
 
 
 class Battle:
-    """The damage of one round, or since a player's last respawn.
+    """Applies and records the damage of a round or, with respawns, since each player's last respawn.
 
-    `must_live` is true for players who must not die yet: a lethal hit leaves them one health point.
+    `must_live` returns True for a player who must not die yet: a lethal hit leaves them one health point.
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class Battle:
         self._read_friendly_fire()
 
     def read_log_settings(self) -> None:
-        """Read which hits are logged; called before each fight rather than at each hit."""
+        """Read the settings that select which hits are logged.
+
+        Called before each fight, not for each hit, to save time.
+        """
         detail = self.arena.variables.whole("mp_logdetail")
         self._logs_enemies = bool(detail & _LOG_ENEMIES)
         self._logs_team_mates = bool(detail & _LOG_TEAM_MATES)
@@ -81,7 +85,7 @@ class Battle:
         self.team_burn_factor = variables.number("ff_damage_reduction_other") if is_friendly_fire else 0.0
 
     def are_enemies(self, one: Player, other: Player) -> bool:
-        """True if one player's kill of the other counts as a kill and not as a team kill or suicide."""
+        """True if a kill of one player by the other counts as a kill, and not as a team kill or suicide."""
         return one is not other and (self._is_free_for_all or one.team != other.team)
 
     def is_here(self, player: Player) -> bool:
@@ -128,7 +132,7 @@ class Battle:
         victim.has_bomb = False
 
     def kill_by_bomb(self, victim: Player) -> None:
-        """Kill a player by the bomb. The round is decided by then, and the game does not count the death."""
+        """Kill a player by the bomb. The round is already decided, so the game does not count this death."""
         self.arena.log.write(BombDeath(victim.token, victim.position))
         self._mark_dead(victim)
         self.arena.log.write(Suicide(victim.token, victim.position, "world"))
@@ -147,7 +151,7 @@ class Battle:
         give_bomb(self.arena, player)
 
     def self_token(self, player: Player) -> PlayerToken:
-        """Return the second token of this player in a line in which they hit or blind themselves."""
+        """Return the second token of a line in which this player hits or blinds themselves."""
         if self.rng.random() >= _GARBAGE_SHARE:
             return player.token
         steam_id = _GARBAGE_IDS[int(self.rng.random() * len(_GARBAGE_IDS))]
@@ -174,7 +178,7 @@ class Battle:
         if attacker is victim:
             self.commit_suicide(victim, weapon.name)
             helper = self._helper(victim, victim, ASSIST_DAMAGE - 1)
-            if helper is not None:  # not logged in 3 of 3 real cases
+            if helper is not None:  # counted, but not logged: no line in 3 of 3 real cases
                 self.arena.book.assist(helper, victim, is_flash=False)
             return
         arena = self.arena
@@ -191,7 +195,7 @@ class Battle:
             is_blind=attacker.blind_until_ms > arena.clock_ms,
             at_ms=arena.agenda.now_ms,
         )
-        victim.has_bomb = False  # only now: the book counts kills of the bomb carrier
+        victim.has_bomb = False  # after the book has counted the kill: it counts kills of bomb carriers
         self._count_assist(attacker, victim)
         if is_enemy:
             self.kills[attacker] = self.kills.get(attacker, 0) + 1
@@ -199,7 +203,7 @@ class Battle:
             self._reward(attacker, weapon, is_enemy=is_enemy)
 
     def _count_assist(self, killer: Player, victim: Player) -> None:
-        """Count at most one assist: of the player who hurt the victim most, else of the player who blinded them."""
+        """Count at most one assist: by the player who hurt the victim most, else by the player who blinded them."""
         helper = self._helper(killer, victim, ASSIST_DAMAGE)
         is_flash = helper is None and victim.blind_until_ms > self.arena.clock_ms
         if is_flash:
@@ -211,7 +215,7 @@ class Battle:
             self.arena.book.assist(helper, victim, is_flash=is_flash)
 
     def _helper(self, killer: Player, victim: Player, most: int) -> Player | None:
-        """Return the enemy other than the killer who hurt the victim most, and more than `most`."""
+        """Return the enemy, other than the killer, who hurt the victim most, if the damage was more than `most`."""
         helper = None
         for other, lost in self._wounds.pop(victim, {}).items():
             if lost > most and other is not killer and self.are_enemies(other, victim) and self.is_here(other):
@@ -223,7 +227,8 @@ class Battle:
         if not variables.is_on("mp_playercashawards"):
             return
         if not is_enemy:
-            # It is unknown which changes are untracked. The share is a guess, so that such lines occur in the log.
+            # It is unknown which money changes are untracked. This choice is a guess, so that such lines occur in the
+            # log.
             change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"), is_tracked=False)
         elif weapon.reward == _DEFAULT_REWARD:
             change_money(self.arena, killer, variables.whole("cash_player_killed_enemy_default"))

@@ -1,7 +1,7 @@
-"""Play with respawns: deathmatch until its time is up, and warmup.
+"""Play modes with respawns: deathmatch until its time limit, and warmup.
 
-There are no rounds, money or bomb: fights follow each other, and a killed player respawns after about 1.5 seconds, in
-deathmatch with a random gun. Only these scripts respawn players.
+There are no rounds, money or bomb. Fights follow each other, and a killed player respawns after about 1.5 seconds, in
+deathmatch with a random gun. Players respawn in no other mode.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cs2_simulator.play.player import MAX_HEALTH, Player
 KILLS_PER_PLAYER_MINUTE = 2.5
 RESPAWN_MS = 1500
 _CHECK_MS = 500
-"""Interval between checks for new and dead players to spawn."""
+"""Interval in milliseconds at which new and dead players are spawned."""
 _MIN_FIGHT_MS = 50
-"""Minimum time between fights, so that time always advances."""
+"""Minimum time in milliseconds between fights, so that the clock always advances."""
 _WARMUP_KILL_MS = 10_000
 _CHICKENS = 0.1
 
@@ -53,7 +53,10 @@ class _RespawnPlay:
         self._died_at_ms: dict[Player, int] = {}
 
     def start(self, *, fight_ms: int | None) -> None:
-        """Start; `fight_ms` is the mean time between fights, or None to derive it from the number of players."""
+        """Start the fights.
+
+        `fight_ms` is the mean time between fights; if None, it depends on the number of players.
+        """
         self.runner.start(self._respawn_dead())
         self.runner.start(self._keep_fighting(fight_ms))
 
@@ -66,7 +69,7 @@ class _RespawnPlay:
             for player in self._arena.playing:
                 if player.is_alive:
                     continue
-                # A player without a recorded death has just joined.
+                # A player whose death was not recorded has just joined.
                 if now_ms - self._died_at_ms.get(player, -RESPAWN_MS) >= RESPAWN_MS - _CHECK_MS // 2:
                     self._respawn(player)
             yield _CHECK_MS

@@ -1,8 +1,8 @@
-"""Play a fight between two players: some hits, some return fire and the kill, over about a second.
+"""Play a fight between two players: some hits, some return fire, and the kill. It takes about a second.
 
 The caller chooses the loser. The course is random: the weapon, the distance, head or body hits, walls and smoke. A gun
-fires no faster than its cycle time, also at several victims. A cheater mostly hits heads, from far away, often without
-seeing the victim, and fires at the next victim at once.
+never fires faster than its cycle time, even at different victims. A cheater mostly hits heads, from far away and often
+without seeing the victim, and attacks the next victim immediately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEAD_FACTORS = {
     ItemKind.SNIPER: 0.5,
     ItemKind.MACHINE_GUN: 0.7,
 }
-"""Weight of headshots by weapon kind; other kinds make no headshots here."""
+"""Factors for the probability of headshots, by weapon kind. Other kinds make no headshots in this simulator."""
 _MAX_HEAD_SHARE = 0.9
 
 _PENETRATED = 0.03
@@ -34,7 +34,7 @@ _THROUGH_SMOKE = 0.09
 _WALL_FACTOR = 0.65
 
 _RETURN_FIRE = 0.3
-"""Probability that the victim hits back after being hit."""
+"""Probability that the victim, after being hit, hits back."""
 _PISTOL_IN_HAND = 0.06
 _KNIFE_IN_HAND = 0.012
 _TASER_IN_HAND = 0.12
@@ -51,7 +51,7 @@ class Aim(NamedTuple):
     modifiers: tuple[str, ...]
     is_for_head: bool
     body_hits: int
-    """Body hits before the headshot."""
+    """Number of body hits before the headshot."""
     factor: float
 
 
@@ -60,7 +60,7 @@ def duel(
 ) -> Script[None]:
     """Play a fight until the victim dies. It ends early if the killer dies, a player leaves, or the victim must live.
 
-    `is_located` is true if the log has just shown the victim's position, which is then kept.
+    `is_located` is true if the victim's position was just logged. The victim then stays there.
     """
     battle.read_log_settings()
     rng = battle.rng
@@ -114,7 +114,7 @@ def graze(battle: Battle, attacker: Player, victim: Player) -> bool:
 
 
 def spray(battle: Battle, attacker: Player, victim: Player, *, hits: int) -> Script[None]:
-    """Fire several non-lethal shots at the gun's fire rate."""
+    """Fire several non-lethal shots at the fire rate of the gun."""
     for _ in range(hits):
         if not _are_alive(attacker, victim) or not graze(battle, attacker, victim):
             return
@@ -122,7 +122,7 @@ def spray(battle: Battle, attacker: Player, victim: Player, *, hits: int) -> Scr
 
 
 def choose_weapon(rng: Random, player: Player) -> Weapon:
-    """Choose the weapon that a player uses; a taser has one shot."""
+    """Choose the weapon that a player uses in a fight. A taser has only one shot."""
     chance = rng.random()
     if player.has_taser and chance < _TASER_IN_HAND:
         player.has_taser = False
@@ -150,7 +150,10 @@ def _are_alive(one: Player, other: Player) -> bool:
 
 
 def _next_hit(rng: Random, weapon: Weapon, victim: Player, *, factor: float, is_for_head: bool, body_hits: int) -> Hit:
-    """Return the next hit. If the killer aims for the head, a body hit that would kill becomes a headshot."""
+    """Return the next hit.
+
+    If the killer aims for the head, a body hit that would be lethal is replaced by a headshot.
+    """
     if weapon.kind is ItemKind.KNIFE or weapon.kind is ItemKind.TASER:
         return stab(rng, weapon, victim, factor)
     if is_for_head:

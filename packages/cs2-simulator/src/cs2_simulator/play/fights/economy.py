@@ -1,7 +1,8 @@
-"""Manage spawns, purchases and the money of rounds.
+"""Manage spawns, purchases, and the money that players get after a round.
 
-Amounts come from the game's variables. A win lowers a team's loss bonus by two steps: a real log pays 2400 for a loss,
-then a win, then 1900 for the next loss. A half begins one step up (`mp_starting_losses`): its first loss pays 1900.
+Amounts come from the game's variables. A win lowers a team's loss bonus by two steps: in a real log, a team got 2400
+for a loss, then won, and got 1900 for its next loss. Each half begins at the second step (`mp_starting_losses`), so its
+first loss pays 1900.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cs2_simulator.play.player import MAX_HEALTH, Player
 from cs2_simulator.play.watcher import RoundEnd
 
 MAX_LOSSES = 4
-"""Number of steps of the loss bonus above the first: 1400, 1900, 2400, 2900, 3400."""
+"""Number of steps by which the loss bonus can grow: 1400, then 1900, 2400, 2900 and 3400."""
 _WIN_STEPS = 2
 
 _WIN_CASH = {
@@ -39,21 +40,21 @@ _FREE_HELMET = 2
 _KIT_FOR_ALL = 2
 
 _REGRET_REST = 150
-"""A player whose money modulo 1000 is this returns a new grenade and buys it again. That happens about every second
-round, as in a real match."""
+"""If this is a player's money modulo 1000, the player returns a new grenade and buys it again. As in a real match, this
+happens about every second round."""
 
 
 SELLBACK = "acquire: sellback"
 
 
 class Economy:
-    """The loss streaks by side, and the rules of spawns and money."""
+    """The number of consecutive losses per side, and the rules for spawns and money."""
 
     def __init__(self) -> None:
         self._losses = {Side.CT: 0, Side.T: 0}
 
     def start_half(self, arena: Arena) -> None:
-        """Take all weapons, set the start money (overtime has its own amount), and reset the loss streaks."""
+        """Remove all weapons, set the start money (which is different in overtime), and reset the loss streaks."""
         variables = arena.variables
         is_overtime = 0 < variables.whole("mp_maxrounds") <= arena.book.rounds_played() and arena.book.is_open
         money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
@@ -65,7 +66,7 @@ class Economy:
             strip(player)
 
     def spawn(self, arena: Arena, player: Player) -> None:
-        """Spawn a player for a new round; a player who survived the previous one keeps their equipment."""
+        """Spawn a player for a new round. A player who survived the previous round keeps their equipment."""
         side = player.side
         if side is None:
             return
@@ -95,7 +96,7 @@ class Economy:
             give_bomb(arena, carriers[int(rng.random() * len(carriers))])
 
     def buy(self, arena: Arena, rng: Random, window_ms: int) -> Script[None]:
-        """Let all players buy within the window. They leave the buy zone later, in the round itself."""
+        """Let all players buy within this time. They leave the buy zone later, during the round."""
         plans: list[tuple[int, int, Player, str]] = []
         if not arena.variables.whole("mp_maxmoney"):
             return
@@ -120,9 +121,11 @@ class Economy:
                     purchase(arena, player, name)
 
     def pay(self, arena: Arena, end: RoundEnd) -> None:
-        """Pay the money of a round: winners, then the bonus for a defused plant, then losers; a draw pays nothing.
+        """Pay the money of a round: to the winners, then the bonus for a defused plant, then to the losers.
 
-        Players who left are paid too, but not while they load the map again.
+        A draw pays nothing.
+
+        Players who have left are paid too, but not while they load the map again.
         """
         winner = end.side
         if winner is None:
@@ -143,11 +146,11 @@ class Economy:
         bonus += losses * variables.whole("cash_team_loser_bonus_consecutive_rounds")
         for player in arena.kept_on(loser):
             if end.notice == "Target_Saved" and player.is_alive:
-                continue  # a Terrorist who survives until time runs out gets nothing
+                continue  # a Terrorist who is still alive when the time runs out gets nothing
             change_money(arena, player, bonus)
 
     def pay_for_dead(self, arena: Arena) -> None:
-        """Pay the CTs for each dead Terrorist, just before the next freeze time, whether they won or lost."""
+        """Pay the CTs for each dead Terrorist, just before the next freeze time, no matter who won."""
         variables = arena.variables
         dead = sum(not player.is_alive for player in arena.players_on(Side.T))
         dead += sum(player.died_leaving for player in arena.absent if player.team == Side.T)
@@ -187,7 +190,7 @@ def give_bomb(arena: Arena, player: Player) -> None:
 
 
 def equip(player: Player, name: str) -> None:
-    """Give an item to a player, replacing one in the same slot."""
+    """Give an item to a player. It replaces an item in the same slot."""
     if name in GRENADES:
         player.grenades.append(name)
     elif name in ("vest", "vesthelm"):
@@ -204,7 +207,7 @@ def equip(player: Player, name: str) -> None:
 
 
 def purchase(arena: Arena, player: Player, name: str) -> None:
-    """Buy an item; the log shows armor and kit as picked up before the payment, weapons after it."""
+    """Buy an item. In the log, armor and kit are picked up before the payment, weapons after it."""
     item = ITEMS[name]
     price = price_of(player, name)
     equip(player, name)
@@ -222,13 +225,13 @@ def purchase(arena: Arena, player: Player, name: str) -> None:
 
 
 def sell_back(arena: Arena, player: Player, name: str) -> None:
-    """Return a grenade that was just bought; the log shows only the money."""
+    """Return a grenade that was just bought. Only the money change is logged."""
     change_money(arena, player, price_of(player, name), SELLBACK)
     player.grenades.remove(name)
 
 
 def log_buyzone_exit(arena: Arena, player: Player) -> None:
-    """Log what a player carries out of the buy zone. Two flashbangs are listed once."""
+    """Log the items that a player carries out of the buy zone. Two flashbangs are listed as one."""
     player.is_in_buy_zone = False
     if not arena.variables.is_on("mp_logdetail_items"):
         return
@@ -247,10 +250,10 @@ def log_buyzone_exit(arena: Arena, player: Player) -> None:
 
 
 def reward_for_departure(arena: Arena, leaver: Player) -> None:
-    """Pay a living enemy for the death of a player who leaves alive, as for a kill.
+    """Pay a living enemy, as for a kill, if a player leaves the server alive.
 
-    A real log shows this in 4 of 4 cases, also for bots. Each time there was one enemy, so the choice among several is
-    a guess.
+    A real log shows this in 4 of 4 cases, even for bots. In each case only one enemy was alive, so the choice among
+    several enemies is a guess.
     """
     enemies = [
         player for player in arena.players if player.is_alive and player.is_playing and player.team != leaver.team
@@ -263,14 +266,17 @@ def reward_for_departure(arena: Arena, leaver: Player) -> None:
 def change_money(
     arena: Arena, player: Player, change: int, cause: str | None = None, *, is_tracked: bool = True
 ) -> None:
-    """Pay or charge a player. The full change is logged even if the limit cuts it; a change without effect is not."""
+    """Pay or charge a player.
+
+    The log has the full change even if the limit reduces it, but no change without effect.
+    """
     variables = arena.variables
     before = player.money
     if change > 0:
         after = max(before, min(before + change, variables.whole("mp_maxmoney")))
     else:
         after = max(before + change, 0)
-    if after == before:  # as in a real log, where no player at 16000 gets a line
+    if after == before:  # no line, as in a real log for players who already have 16000
         return
     player.money = after
     if variables.is_on("mp_logmoney"):

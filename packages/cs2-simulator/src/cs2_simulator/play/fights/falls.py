@@ -1,7 +1,7 @@
-"""Play fights one after another until a given number of players per side is left, within a given time.
+"""Play fights one after another, until a given number of players per side is left. The time is limited.
 
-Better players win more often, and the player who made the last kill is the likeliest next victim.
-When time gets short there are no pauses between fights, so the planned number of players is always reached.
+Better players win more often, and the player who made the last kill is the most likely next victim. If there is little
+time left, fights follow without pauses, so the planned number of players is always reached.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from cs2_simulator.play.fights.terrain import REACH
 from cs2_simulator.play.player import Player
 
 _FIGHT_MS = 1500
-"""Usual maximum length of a fight; with less time than this left per fight there are no pauses."""
+"""Usual maximum duration of a fight in milliseconds. If less time per fight is left, there are no pauses."""
 
 _NO_KILL_MS = 100
-"""Wait after a fight without a kill: without it, fights could repeat in the same tick forever once time is up."""
+"""Pause in milliseconds after a fight without a kill. Without it, fights could repeat in the same tick forever when the
+time is up."""
 
 _TRADE = 0.35
 _SHARED = 0.5
-"""Probability that a team mate of the killer hurts the victim first. A real log has 45 assists per 100 kills."""
+"""Probability that a team mate of the killer hurts the victim first (an assist). A real log has 45 assists per 100
+kills."""
 _FLASHED = 0.12
-"""Probability that a team mate with a flashbang blinds the victim first, in other fights. A real log has 2 flash
+"""Probability, in other fights, that a team mate with a flashbang blinds the victim first. A real log has 2 flash
 assists in 15 rounds."""
 _SHARED_PAUSE_MS = (50, 1000)
 _SHORT_PAUSE = 0.4
@@ -46,7 +48,7 @@ class Fights:
         self._last_killer: Player | None = None
 
     def until_left(self, *, cts: int, ts: int, until_ms: int) -> Script[None]:
-        """Fight until at most these numbers are left on each side, by the given time."""
+        """Fight until at most these numbers of players are left on each side, by the given time."""
         arena, rng = self._arena, self._rng
         goals = {Side.CT: cts, Side.T: ts}
         while True:
@@ -77,7 +79,7 @@ class Fights:
         return min(int(pause_ms), spare_ms)
 
     def _next_losing_side(self, excess: dict[Side, int], goals: dict[Side, int]) -> Side | None:
-        """Return the side of the next victim; if a side is to be eliminated, its last player dies last."""
+        """Return the side of the next victim. If one side is to be eliminated, its last player is the last victim."""
         cts, ts = excess[Side.CT], excess[Side.T]
         if not cts or not ts:
             return Side.CT if cts else Side.T if ts else None

@@ -1,7 +1,7 @@
 """Choose the winner of a round before it is played, by skill and weapons or by the scenario.
 
-If the scenario needs a level score, the choice is forced only at the limit: a team that has won half of regulation
-loses all further rounds. So any order of wins is possible, but the score always ends level.
+If the scenario needs a level score, a winner is forced only when necessary: a team that has won half of the rounds of
+regulation loses the rest. So any order of wins is possible, but the final score is always level.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _ONE_SIDED_SHARE = 0.92
 _CT_ADVANTAGE = 0.08
 _SKILL_WEIGHT = 2.2
 _MONEY_WEIGHT = 0.55
-"""Weights of the difference between the sides, per player: of skill, and of equipment as a share of a full buy."""
+"""Weights of the difference in skill and of the difference in equipment between the sides, per player. Equipment is a
+share of a full buy."""
 _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 
 _FIRST_DECISIVE_OVERTIME = 1
-"""Index of the first overtime that must have a winner, which is the second overtime."""
+"""Index of the first overtime that must have a winner: the second overtime."""
 
 
 def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:
-    """Return the side that wins the round; the score is by team and before the round."""
+    """Return the side that wins the round. `score` is by team, before the round."""
     chance = rng.random()
     favourite = Side.CT if chance < _ct_chance(arena) else Side.T
     match arena.scenario:
@@ -43,7 +44,10 @@ def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[i
 
 
 def _steer_to_level(arena: Arena, favourite: Side, team1_side: Side, score: tuple[int, int]) -> Side:
-    """Steer regulation to a level score; with an odd number of rounds the last one is not forced."""
+    """Choose winners so that regulation ends level.
+
+    If its number of rounds is odd, the winner of the last round is not forced.
+    """
     half = arena.variables.whole("mp_maxrounds") // 2
     if score[0] >= half > score[1]:
         return team1_side.other

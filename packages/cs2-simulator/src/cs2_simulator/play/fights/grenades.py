@@ -1,7 +1,7 @@
 """Play a grenade: the throw, the flight, the detonation, and the players it hurts, burns or blinds.
 
-`sv_throw_…` is logged at the throw, `threw …` at the detonation, which may come after the thrower's death. The players
-nearby are chosen at random, since movement is not simulated.
+`sv_throw_…` is logged at the throw, `threw …` at the detonation, which may come after the thrower's death. The affected
+players are chosen at random, since movement is not simulated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LAUNCHED = {
     "incgrenade": ("molotov", "48"),
     "decoy": ("decoygrenade", "47"),
 }
-"""The name after `sv_throw_` and the last numbers of the line, by grenade."""
+"""The grenade's name after `sv_throw_`, and the last numbers of that line, by grenade."""
 
 _FLIGHT_MS = {
     "hegrenade": (1500, 1700),
@@ -34,7 +34,7 @@ _FLIGHT_MS = {
 }
 _SMOKE_MS = 18_000
 _FIRE_TICK_MS = 203
-"""Interval between two hits by fire, which deals damage about five times per second."""
+"""Interval in milliseconds between two hits by fire."""
 
 _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.26}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.5}
@@ -42,15 +42,15 @@ _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.45}
 """Probabilities that a grenade affects an enemy, a team mate or its thrower. In a real log, 13 flashbangs each blinded
 1.2 enemies and 1.8 team mates on average, and every second one its thrower."""
 _DEAD_BLINDED = 0.12
-"""Probability of a `blinded` line for a dead player: 6 lines for these 13 flashbangs."""
+"""Probability of a `blinded` line for a dead player. In the same log there were 6 such lines for the 13 flashbangs."""
 _AIMED_FLASH_S = 2.0
-"""Minimum time for which the target of an aimed flashbang is blinded."""
+"""Minimum time in seconds for which the target of an aimed flashbang is blinded."""
 
 
 def throw(battle: Battle, thrower: Player, grenade: str, target: Player | None = None) -> Script[None]:
-    """Play a grenade from the throw to its end; nothing happens if the player is dead or does not have it.
+    """Play a grenade from the throw to its end. Nothing happens if the player is dead or does not have this grenade.
 
-    A flashbang thrown at a target blinds this player.
+    If a flashbang is thrown at a target, it blinds that player.
     """
     if not thrower.is_alive or grenade not in thrower.grenades:
         return
@@ -149,6 +149,6 @@ def _flash(battle: Battle, thrower: Player, landing: str, target: Player | None)
         arena.log.write(BlindedBy(victim.token, f"{seconds:.2f}", by, entity))
         arena.book.blinded(victim, thrower)
     for dead in arena.playing:
-        # A player who joined during the round is not alive, but has health and is not dead either.
+        # A player who joined during the round is not alive, but is not counted as dead either: they have health.
         if not dead.is_alive and not dead.health and rng.random() < _DEAD_BLINDED:
             arena.log.write(BlindedBy(dead.token, f"{0.3 + 4 * rng.random():.2f}", thrower.token, entity))

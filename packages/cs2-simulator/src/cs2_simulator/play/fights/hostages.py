@@ -13,7 +13,7 @@ _CARRY_MS = (12_000, 24_000)
 
 
 class Hostages:
-    """The hostages of one round. `carrier` is the player carrying one, whom fights do not kill."""
+    """The hostages of one round. `carrier` is the player who is carrying a hostage, whom fights must not kill."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
@@ -21,7 +21,7 @@ class Hostages:
         self.rescuer: Player | None = None
 
     def rescue(self, until_ms: int) -> Script[None]:
-        """Let a living CT pick up a hostage and rescue it by the given time; if the CT dies, another tries."""
+        """Let a living CT pick up a hostage and rescue it by the given time. If the CT dies, another one tries."""
         arena, rng = self._battle.arena, self._battle.rng
         while cts := arena.alive_on(Side.CT):
             player = cts[int(rng.random() * len(cts))]

@@ -1,4 +1,4 @@
-"""Choose what a player buys, by money, side and the team's strategy: save, force buy or full buy."""
+"""Choose what a player buys, depending on money, side and the team's strategy: save, force buy or full buy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL_BUY_MONEY = 3700
 _ECO_MONEY = 1900
 _FORCE_SHARE = 0.5
 _HELMET_PRICE = 350
-"""Price of the helmet alone, for a player with full armor."""
+"""Price of the helmet alone, if the player already has full armor."""
 
 
 class BuyStrategy(StrEnum):
@@ -29,7 +29,7 @@ _RIFLES = {
     Side.CT: (("aug", 3300, 0.08), ("m4a1", 2900, 1.0), ("famas", 1950, 0.85), ("mp9", 1250, 1.0)),
     Side.T: (("sg556", 3000, 0.08), ("ak47", 2700, 1.0), ("galilar", 1800, 0.9), ("mac10", 1050, 1.0)),
 }
-"""The guns of a side, best first: name, price, and the probability that a player who can afford it buys it."""
+"""The guns of a side, best first: name, price, and the probability that a player who has the money buys it."""
 
 _CHEAP_GUNS = ("mp7", "p90", "nova", "ssg08", "ump45", "xm1014", "negev")
 _BETTER_PISTOLS = {
@@ -57,7 +57,7 @@ def price_of(player: Player, name: str) -> int:
 
 
 def shopping_list(rng: Random, player: Player, side: Side, strategy: BuyStrategy) -> list[str]:
-    """Return the items that a player buys, in order; the player can afford all of them."""
+    """Return the items that a player buys, in order. The player has the money for all of them."""
     basket = _Basket(rng, player, side)
     if strategy is BuyStrategy.PISTOLS:
         basket.choose_for_pistols()
@@ -162,7 +162,7 @@ class _Basket:
 
 
 def _preferred_variant(player: Player, name: str) -> str:
-    """Return the variant of a weapon that this player always uses, where the game offers two."""
+    """Return the variant of a weapon that this player always uses, if the game offers two variants."""
     account = player.person.account
     if name == "m4a1" and account % 3:
         return "m4a1_silencer"

@@ -1,7 +1,7 @@
 """Plan how a round ends and how many players survive, before the round is played.
 
-The caller chooses the winner. The shares are those of ordinary matches: most rounds end by elimination, a third by the
-bomb.
+The caller chooses the winner. The kinds of round end are as frequent as in ordinary matches: most rounds end by
+elimination, a third by the bomb.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from random import Random
 from cs2_protocol.game import Side
 
 MIN_DEFUSE_TIMER_MS = 20_000
-"""Shortest bomb timer with which a defuse is planned. With a shorter timer, the defuse might not finish in time."""
+"""Minimum bomb timer in milliseconds for which a defuse is planned. With a shorter timer, a defuse might not finish in
+time."""
 
 
 class RoundStyle(StrEnum):
-    """The kind of a round, by its objective."""
+    """The kind of a round, named after its objective."""
 
     BOMB = "bomb"
     HOSTAGE = "hostage"
@@ -36,14 +37,14 @@ class RoundPlan:
     ct_left: int
     t_left: int
     plant_after: float | None = None
-    """Share of the deaths that come before the plant; None for a round without a plant."""
+    """Share of the planned deaths that precede the plant; None for a round without a plant."""
 
 
 _ELIMINATION = {Side.CT: "CTs_Win", Side.T: "Terrorists_Win"}
 
 
 def plan_round(rng: Random, winner: Side, style: RoundStyle, *, cts: int, ts: int, bomb_timer_ms: int) -> RoundPlan:
-    """Choose how the winner wins; `cts` and `ts` are the numbers of players."""
+    """Choose how the winning side wins. `cts` and `ts` are the numbers of players."""
     roll = rng.random()
     if style is RoundStyle.HOSTAGE:
         return _plan_hostage_round(rng, winner, roll, cts=cts, ts=ts)
@@ -79,6 +80,9 @@ def _plan_elimination(rng: Random, winner: Side, *, cts: int, ts: int, has_plant
 
 
 def _survivors(rng: Random, count: int, dead_share: float) -> int:
-    """Return the number of survivors of a side, at least one; on average about `dead_share` of its players die."""
+    """Return the number of survivors of a side, at least one.
+
+    On average, a share of `dead_share` of its players dies.
+    """
     deaths = int(rng.betavariate(4 * dead_share, 4 * (1 - dead_share)) * count + 0.25)
     return max(1, count - deaths)

@@ -1,8 +1,8 @@
 """Play a round from `Round_Start` to its decision, so that the given side wins it.
 
-After every step the rules check the living players, the bomb and the time. Following the plan makes the given side win;
-if players leave, the round may end otherwise. The decision is not logged here: the caller logs it in the tick in which
-it is made.
+After every step, the rules of the game are checked: living players, bomb and time. The plan makes the given side win,
+but if players leave, the round may end differently. The decision is not logged here: the caller logs it in the tick in
+which the round is decided.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["RoundStyle", "play_aftermath", "play_round"]
 _MS_PER_MINUTE = 60_000
 _USUAL_ROUND_MS = 115_000
 _LAST_MS = 6_000
-"""Minimum time left in the round when fights and a hostage rescue are over."""
+"""Milliseconds before the end of the round by which fights and hostage rescue are over."""
 _PLANT_BY_MS = 10_000
 _DEFUSE_RESERVE_MS = 5_000
 _RETAKE_PLANT_MS = 1_200
 _QUIET_MS = (15_000, 35_000)
-"""Wait before the fights with `sim_quiet`. The log is quiet for about five seconds less, because players leave the buy
-zone first. Gaps of 10 s and more occur 39 times an hour in real logs."""
+"""Pause before the fights, in milliseconds, if `sim_quiet` is on. The log is silent for about five seconds less,
+because players first leave the buy zone. In real logs, silences of 10 s or more occur 39 times an hour."""
 
 _RETAKE_GUNS = {Side.CT: ("m4a1_silencer", "m4a1", "famas", "mp9"), Side.T: ("ak47", "galilar", "ak47", "mac10")}
 
@@ -45,14 +45,14 @@ _LATE_PICK_UP = 0.5
 
 
 def play_round(arena: Arena, rng: Random, winner: Side, style: RoundStyle) -> Script[RoundEnd]:
-    """Play from just after `Round_Start` to the tick of the decision."""
+    """Play a round from just after `Round_Start` until the tick in which it is decided."""
     current = _RoundPlay(arena, rng, winner, style)
     yield from current.play()
     return current.result()
 
 
 def play_aftermath(arena: Arena, rng: Random) -> Script[None]:
-    """Play from the decision on: players hit by the bomb die in the same tick, the rest takes a few seconds."""
+    """Play the seconds after the decision. Players whom the bomb has hit die in the tick of the decision."""
     battle = Battle(arena, rng)
     for player in list(arena.players):
         if player.is_alive and not player.health:
@@ -109,7 +109,7 @@ class _RoundPlay:
     def result(self) -> RoundEnd:
         return self._end or RoundEnd(None, "Round_Draw")
 
-    # --- the course ---------------------------------------------------------------------------------------------
+    # --- the course of the round -------------------------------------------------------------------------------------
 
     def _follow_plan(self, plan: RoundPlan, cts: int, ts: int) -> Script[None]:
         rng = self._rng
@@ -136,7 +136,7 @@ class _RoundPlay:
                 self._end = RoundEnd(Side.CT, plan.notice, self._hostages.rescuer)
 
     def _fight(self, cts: int, ts: int, until_ms: int) -> Script[None]:
-        """Play fights, and let a living Terrorist pick up a dropped bomb between them."""
+        """Play fights. Between fights, a living Terrorist may pick up a dropped bomb."""
         for step_ms in self._fights.until_left(cts=cts, ts=ts, until_ms=until_ms):
             yield step_ms
             if self._battle.is_bomb_dropped and self._rng.random() < 0.1:
@@ -187,7 +187,7 @@ class _RoundPlay:
 
     def _is_decided(self) -> bool:
         if self._end is None:
-            # Called after every step; the answer changes only with another death or another tick.
+            # Called after every step. The result can only change with another death or another tick.
             moment = (self._arena.agenda.tick, self._battle.deaths)
             if moment == self._checked_at:
                 return False
@@ -207,7 +207,7 @@ class _RoundPlay:
                     break
         is_planted = self._bomb.is_planted
         if not self._is_contested and (has_ct or has_t):
-            # With players on one side only there is no elimination: the round runs until its time is up.
+            # If all players are on one side, there is no elimination: the round lasts until its time limit.
             has_ct = has_t = True
         if has_ct and (has_t or is_planted):
             if is_planted or self._arena.clock_ms < self._ends_at_ms:
@@ -230,7 +230,7 @@ class _RoundPlay:
         )
 
     def _must_live(self, player: Player) -> bool:
-        """True for the last living player of the side to win, and for one handling the bomb or carrying a hostage."""
+        """True for the last living player of the winning side, a player handling the bomb, and a hostage carrier."""
         if player is self._bomb.handler or player is self._hostages.carrier:
             return True
         if player.team != self._winner:

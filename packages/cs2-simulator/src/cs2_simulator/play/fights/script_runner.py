@@ -13,7 +13,7 @@ from cs2_simulator.agenda import TICKS_PER_S, Agenda, Script
 
 
 class ScriptRunner:
-    """Runs the steps of several scripts by tick, and within a tick in the order in which they were scheduled."""
+    """Runs several scripts: their steps are ordered by tick, then in the order in which they were scheduled."""
 
     __slots__ = ("_agenda", "_order", "_waiting")
 
@@ -23,12 +23,15 @@ class ScriptRunner:
         self._waiting: list[tuple[int, int, Script[None]]] = []
 
     def start(self, script: Script[None], in_ms: int = 0) -> None:
-        """Add a script; its first step comes after `in_ms` milliseconds."""
+        """Add a script. Its first step runs after `in_ms` milliseconds."""
         self._order += 1
         heappush(self._waiting, (self._agenda.tick - (-in_ms * TICKS_PER_S // 1000), self._order, script))
 
     def play(self, is_over: Callable[[], bool]) -> Script[None]:
-        """Run the scripts until none is left or `is_over`, which is checked after every step and every wait."""
+        """Run the scripts until all have ended or `is_over` returns True.
+
+        It is called after every step and every wait.
+        """
         waiting, agenda = self._waiting, self._agenda
         while waiting and not is_over():
             wait = waiting[0][0] - agenda.tick

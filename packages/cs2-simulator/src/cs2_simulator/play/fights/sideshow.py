@@ -1,4 +1,4 @@
-"""Plan the minor events of a round: leaving the buy zone, grenades, non-lethal shots, chickens, accidents."""
+"""Plan the minor events of a round: buy zone exits, grenades, non-lethal shots, chickens and accidents."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from cs2_simulator.play.fights.terrain import REACH
 from cs2_simulator.play.player import Player
 
 _STAYS_IN_BASE_MS = 5_000
-"""A player who would leave the buy zone later than this stays in it: one player in seventy, so about one in every
-seventh round."""
+"""Milliseconds after which no player leaves the buy zone. A player who would be slower stays in it: one player in
+seventy, so in about every seventh round."""
 _THROWN = 0.75
-"""Share of the grenades that are thrown, if the owner lives long enough."""
+"""Share of grenades that are thrown, if their owner lives long enough."""
 _CHICKENS = 0.6
 _PROPS = 0.6
 _TEAM_HITS = 0.12
 _TEAM_KILLS = 0.006
 _FALLS = 0.004
 _SKIRMISHES = 0.2
-"""Exchanges of fire without a kill, per player."""
+"""Probability, per player, of an exchange of fire without a kill."""
 
 _PROP_NAMES = ("prop_physics_multiplayer", "func_breakable", "prop_dynamic")
 
 
 def plan_buyzone_exits(battle: Battle, runner: ScriptRunner) -> None:
-    """Plan that players leave the buy zone within the first seconds, in random order; the slowest stay in it."""
+    """Schedule players to leave the buy zone within the first seconds, in random order.
+
+    The slowest players stay in it.
+    """
     roll = battle.rng.random
     players = [(int(200 + 5800 * roll() * roll()), player) for player in battle.arena.players if player.is_alive]
     players = [(at_ms, player) for at_ms, player in players if at_ms < _STAYS_IN_BASE_MS]
@@ -38,7 +41,7 @@ def plan_buyzone_exits(battle: Battle, runner: ScriptRunner) -> None:
 
 
 def plan_side_events(battle: Battle, runner: ScriptRunner, *, fight_ms: int, after_ms: int = 0) -> None:
-    """Plan what may happen besides the fights, which begin after `after_ms` and take about `fight_ms`."""
+    """Schedule the events besides the fights. The fights begin after `after_ms` and take about `fight_ms`."""
     roll = battle.rng.random
     for player in [player for player in battle.arena.players if player.is_alive]:
         for grenade in list(player.grenades):

@@ -1,7 +1,7 @@
-"""Invent player positions: points of a map as whole numbers, and two players placed opposite each other for a fight.
+"""Invent player positions: points on a map with whole numbers, and two players opposite each other for a fight.
 
-Movement is not simulated: a position is invented when a log line needs one, so that both players of a fight are at a
-usual distance for the weapon.
+Movement is not simulated. A position is invented when a log line needs it, so that the two players of a fight are at a
+distance that is usual for the weapon.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ REACH = {
     ItemKind.KNIFE: (30, 60),
     ItemKind.THROWN: (200, 1400),
 }
-"""The shortest and longest usual distance of a fight with a weapon of this kind, in game units."""
+"""Minimum and maximum usual distance of a fight, in game units, by kind of weapon."""
 
 _CENTER = (600, 1300)
 _HALF_SIZE = 2400
-"""The center of all areas of a map, and the distance from it to the edges."""
+"""Center of all areas of a map (x, y), and distance from it to the edges, in game units."""
 
 Point = tuple[int, int, int]
 
 
 class Terrain:
-    """The positions on one map; they are shifted by a hash of the map's name, so that maps differ."""
+    """Invents the positions on one map. They are shifted by a hash of the map's name, so that maps differ."""
 
     __slots__ = ("_east", "_north")
 
@@ -58,7 +58,7 @@ class Terrain:
         roll = rng.random
         near, far = reach
         x, y, z = self.area(rng)
-        # Most fights are closer than the middle of the weapon's range.
+        # Most fights take place at less than the middle of the weapon's range of distances.
         distance = near + (far - near) * roll() * roll() * 1.3
         east, north = self._opposite(x, y, distance, roll() * tau)
         attacker.position = f"{x} {y} {z}"
@@ -66,7 +66,7 @@ class Terrain:
         return distance
 
     def place_attacker(self, rng: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
-        """Place an attacker opposite a victim who stays in place; return their distance."""
+        """Place an attacker opposite a victim who stays in place; return the distance between them."""
         roll = rng.random
         near, far = reach
         distance = near + (far - near) * roll() * roll() * 1.3
@@ -76,7 +76,7 @@ class Terrain:
         return distance
 
     def _opposite(self, x: int, y: int, distance: float, turn: float) -> tuple[int, int]:
-        """Return a point at this distance; the direction is mirrored where it would leave the map."""
+        """Return a point at this distance. If it would be outside the map, the direction is mirrored."""
         east, north = round(distance * cos(turn)), round(distance * sin(turn))
         from_east, from_north = x - self._east - _CENTER[0], y - self._north - _CENTER[1]
         if abs(from_east + east) > _HALF_SIZE:

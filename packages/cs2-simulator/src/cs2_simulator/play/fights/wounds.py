@@ -30,11 +30,11 @@ _STABS = (36, 36, 55, 61, 180)
 """Damage of slashes, and of stabs from the front and from behind."""
 
 ARMOR_WEAR = 0.5
-"""Share of the absorbed damage that the armor itself loses; for an HE grenade the share is 1."""
+"""Share of the absorbed damage by which armor decreases. For an HE grenade the share is 1."""
 
 
 class Hit(NamedTuple):
-    """The effect of a hit; `damage` is not capped at the remaining health."""
+    """The effect of a hit. `damage` is not limited to the remaining health."""
 
     weapon: Weapon
     damage: int
@@ -43,7 +43,10 @@ class Hit(NamedTuple):
 
 
 def shot(weapon: Weapon, victim: Player, hitgroup: str, factor: float) -> Hit:
-    """Return a bullet hit; `factor` is the share of damage left after distance, walls and friendly fire reduction."""
+    """Return the hit of a bullet.
+
+    `factor` is the share of damage that is left after distance, walls and friendly fire reduction.
+    """
     force = weapon.damage * _FACTORS[hitgroup] * factor
     is_covered = victim.has_helmet if hitgroup == "head" else hitgroup not in _UNARMORED
     if victim.armor and is_covered:
@@ -54,7 +57,7 @@ def shot(weapon: Weapon, victim: Player, hitgroup: str, factor: float) -> Hit:
 
 
 def blast(victim: Player, force: float) -> Hit:
-    """Return a hit by an HE grenade: armor absorbs two fifths of the damage and loses as much."""
+    """Return the hit of an HE grenade. Armor absorbs two fifths of the damage and decreases by this amount."""
     weapon = WEAPONS["hegrenade"]
     if victim.armor:
         passed = force * weapon.pierce
@@ -63,7 +66,7 @@ def blast(victim: Player, force: float) -> Hit:
 
 
 def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
-    """Return a hit with a knife or taser; their hit group is always `generic`."""
+    """Return the hit of a knife or taser. Its hit group is always `generic`."""
     if weapon.kind is ItemKind.TASER:
         return Hit(weapon, int(weapon.damage * factor), 0, "generic")
     force = _STABS[int(rng.random() * len(_STABS))] * factor
@@ -73,7 +76,7 @@ def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
 
 
 def flame(tick: int, factor: float) -> Hit:
-    """Return a hit by fire: the damage grows with every tick up to a maximum and ignores armor."""
+    """Return the hit of fire, which ignores armor. Its damage grows with every tick up to a maximum."""
     return Hit(INFERNO, max(1, int(min(1 + tick * 0.8, INFERNO.damage) * factor)), 0, "generic")
 
 
@@ -83,5 +86,5 @@ def body_part(rng: Random) -> str:
 
 
 def vital_part(rng: Random) -> str:
-    """Return a random hit group for a sniper rifle."""
+    """Return a random hit group for a hit with a sniper rifle."""
     return _VITAL[int(rng.random() * len(_VITAL))]

@@ -1,1 +1,1 @@
-"""The flow of a map, from its load to its end."""
+"""Control the course of a map, from its load to its end."""

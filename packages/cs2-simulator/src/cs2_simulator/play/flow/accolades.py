@@ -25,11 +25,12 @@ _AWARDS = {
     "damage": "damage",
     "chicken_kills": "chickenskilled",
 }
-"""Names in the log by counter; of several awards with the same place, the first is given."""
+"""Names of awards in the log, by counter. If a player has the same place in several counters, the first award is
+given."""
 
 
 def accolades(arena: Arena) -> Iterator[Accolade]:
-    """Yield one award per human player, CTs first as in a real log."""
+    """Yield one award per human player. As in a real log, the CTs come first."""
     tallies = {tally.player_id: tally for tally in arena.book.tallies()}
     for side in (Side.CT, Side.T):
         people = [player for player in arena.players_on(side) if not player.person.is_bot]
@@ -41,7 +42,7 @@ def accolades(arena: Arena) -> Iterator[Accolade]:
 
 
 def _ranks(tally: Tally, team: list[Tally]) -> Iterator[tuple[bool, int, str]]:
-    """Yield for each counter whether the player's count is 0, and the player's place in the team."""
+    """Yield, for each counter, whether the player's count is 0, and the player's place within the team."""
     for counter in _AWARDS:
         value = getattr(tally, counter)
         yield not value, 1 + sum(getattr(other, counter) > value for other in team), counter

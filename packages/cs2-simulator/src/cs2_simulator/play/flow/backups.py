@@ -1,6 +1,6 @@
-"""Store round backups, and restore a match from one.
+"""Store round backups, and restore a match from a backup.
 
-A backup is the state of the map and its players when a round's freeze time began.
+A backup is the state of a map and its players at the start of the freeze time of a round.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cs2_simulator.play.player import SPECTATOR, Player
 from cs2_simulator.play.watcher import RoundEnd
 
 MAX_BACKUPS = 100
-"""Maximum number of backups, more than a best of three with overtime creates. A real server keeps all of them."""
+"""Maximum number of backups: more than a best of three with overtime creates. A real server has no limit."""
 
 DRAW = RoundEnd(None, "Round_Draw")
-"""The logged end of the interrupted round, which does not count as played."""
+"""The round end that is logged for the interrupted round. That round does not count as played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Backup:
     score: tuple[int, int]
     team1_side: Side
     players: dict[str, Player]
-    """Copies of the players on a side, by player id."""
+    """Copies of the players who were on a side, by player id."""
     economy: dict[Side, int]
-    """The snapshot made by `Economy.snapshot`."""
+    """The loss streak per side, from `Economy.snapshot`."""
 
 
 class Backups:
@@ -53,7 +53,7 @@ class Backups:
         return self._files.get(file)
 
     def write(self, prefix: str, backup: Backup) -> None:
-        """Store a backup, overwriting one of the same name, and drop the oldest if there are too many."""
+        """Store a backup, replacing a backup of the same name. If there are too many, remove the oldest."""
         file = f"{prefix}_round{backup.rounds_played:02d}.txt"
         self._files.pop(file, None)
         self._files[file] = backup
@@ -73,7 +73,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
     for player in players:
         arena.log.write(SwitchedTeam(player.teamless_token, SPECTATOR, sides[player]))
         player.team = sides[player].value
-    for player in arena.absent:  # moved without log lines, which is a guess
+    for player in arena.absent:  # moved without log lines, as real servers may do (a guess)
         if player.side is not None:
             player.team = _side_in_backup(standing, backup, player).value
     standing.set_to(
@@ -91,7 +91,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
 
 
 def _log_death(arena: Arena, player: Player) -> None:
-    """Log what CS2 logs for a player killed by a restore: a hit with the weapon in their hands, then a suicide."""
+    """Log the lines for a player killed by a restore: a hit on themselves with the weapon in hand, then a suicide."""
     token, place = player.token, player.position
     weapon = "c4" if player.has_bomb else base_name(player.primary or player.pistol or "knife")
     arena.log.write(
@@ -103,7 +103,7 @@ def _log_death(arena: Arena, player: Player) -> None:
 
 
 def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
-    """Return the player's side in the backup, or that of their team if the backup does not include them."""
+    """Return the side that a player, or their team if the player is not in the backup, had in the backup."""
     player_backup = backup.players.get(player.person.player_id)
     if player_backup is not None:
         return Side(player_backup.team)

@@ -1,7 +1,7 @@
-"""Control what a server plays: map loads, warmup, knife round, match and its end.
+"""Control the game of a server: map loads, warmup, knife round, match and its end.
 
 Commands take effect in the tick in which they arrive; anything that takes time is scheduled. Watchers are notified
-last, because they may cancel everything scheduled here.
+last, because they may cancel everything that was scheduled here.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from cs2_simulator.play.watcher import Watcher
 __all__ = ["Game", "GamePhase"]
 
 RESTART_NOTICE_MS = 500
-"""Delay between a restart command and its announcement, which follows within a second in a real log."""
+"""Milliseconds from a restart command to its announcement. In a real log, the announcement follows within a second."""
 
 MAX_RESTART_S = 60
 
 FIRST_FREEZE_MS = 3_000
-"""Delay between a map load and the first freeze time, unless a player joins before."""
+"""Milliseconds from a map load to the first freeze time, unless a player joins earlier."""
 
 REJOIN_MS = 4_000
-"""How long players are on no side after a map restart."""
+"""Milliseconds for which no player is on a side after a map restart."""
 
 TV = player_token("SourceTV", 0, "BOT", "")
 """SourceTV, which has user id 0 on every map."""
@@ -68,7 +68,7 @@ class Game(Watcher):
 
     @property
     def is_paused(self) -> bool:
-        """True while a pause or timeout is active, or will be at the next freeze time."""
+        """True while a pause or timeout is active, even if play only stops at the next freeze time."""
         return self._pauses.is_on
 
     @property
@@ -77,7 +77,7 @@ class Game(Watcher):
 
     @property
     def is_halftime(self) -> bool:
-        """True from the end of a half, or of regulation before overtime, to the next freeze time."""
+        """True from the end of a half, or from the end of regulation before overtime, until the next freeze time."""
         return self.rounds.is_between_halves
 
     @property
@@ -91,11 +91,11 @@ class Game(Watcher):
     # --- maps ------------------------------------------------------------------------------------------------------
 
     def change_map(self, map_name: str) -> None:
-        """Load a map in the next frame. Until then the console answers, with the old map, as on a real server."""
+        """Load a map in the next frame. As on a real server, the console still answers with the old map until then."""
         self._change.call_in(1000 // TICKS_PER_S, lambda: self.load_map(map_name))
 
     def load_map(self, map_name: str) -> None:
-        """Leave the map and load another or the same one; a workshop map is requested by its id."""
+        """Leave the map and load another map, or the same map again. A workshop map is requested by its id."""
         arena = self._arena
         self._change.cancel()
         self._cancel_plans()
@@ -128,7 +128,8 @@ class Game(Watcher):
     def _finish_load(self) -> None:
         arena = self._arena
         arena.map_name = map_to_load(self._requested_map, arena.scenario)
-        # Only here: as on a real server, the log of the previous map can still be sent during the load.
+        # Restart the log here, not earlier: as on a real server, the log of the previous map can still be sent during
+        # the load.
         arena.log.begin_map()
         for line in run_load(arena.variables, arena.map_name):
             arena.log.write(line)
@@ -148,7 +149,7 @@ class Game(Watcher):
     # --- warmup and starts -----------------------------------------------------------------------------------------
 
     def start_warmup(self) -> None:
-        """Go to warmup, except during a map load; team 1 begins as CT after it."""
+        """Start warmup, except during a map load. Afterwards, team 1 begins as CT."""
         if self.phase is GamePhase.LOADING:
             return
         self.standing.reset_sides()
@@ -156,14 +157,14 @@ class Game(Watcher):
         self._arena.notify(lambda watcher: watcher.warmup_began())
 
     def end_warmup(self) -> None:
-        """End warmup and start the match, or the knife round before it."""
+        """End warmup, and start the match or the knife round that precedes it."""
         if self.phase is GamePhase.WARMUP:
             self._arena.notify(lambda watcher: watcher.warmup_ending())
             self._warmup.end()
             self._start()
 
     def restart(self, seconds: int) -> None:
-        """Restart what is played (match, knife round or warmup) in `seconds`, at most MAX_RESTART_S."""
+        """Restart the current match, knife round or warmup after `seconds`, at most MAX_RESTART_S."""
         if self.phase is not GamePhase.LOADING and seconds > 0:
             self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
 
@@ -178,7 +179,7 @@ class Game(Watcher):
             self.restart(1)
 
     def end_now(self) -> None:
-        """Abort the match without `Game Over` and go to warmup."""
+        """Abort the match without logging `Game Over`, and start warmup."""
         self._cancel_plans()
         self._is_knife_next = False
         self._pauses.clear()
@@ -210,7 +211,7 @@ class Game(Watcher):
         self._warmup.begin()
 
     def _commence(self, player: Player) -> None:
-        """Commence the game, still in warmup, when the first player has joined a side."""
+        """Commence the game when the first player has joined a side: log it and spawn the player. Warmup continues."""
         self._has_commenced = True
         self._arena.log.write(WorldTriggered("Game_Commencing"))
         self.standing.write_teams()
@@ -220,7 +221,7 @@ class Game(Watcher):
     # --- pauses and backups ----------------------------------------------------------------------------------------
 
     def pause(self, by: str) -> None:
-        """Pause the game in the current or next freeze time; `by` is the cause as named in the log.
+        """Pause the game in the current or next freeze time; `by` is the cause that is logged.
 
         Timeouts exist in matches and knife rounds only, not in warmup.
         """
@@ -228,11 +229,11 @@ class Game(Watcher):
             self._pauses.pause(by)
 
     def unpause(self, by: str) -> None:
-        """End a pause; ignored if it is not active."""
+        """End a pause. Ignored if the pause is not active."""
         self._pauses.unpause(by)
 
     def end_timeouts(self) -> None:
-        """End active timeouts without logging it."""
+        """End active timeouts without logging their end."""
         self._pauses.end_timeouts()
 
     def backups(self) -> list[str]:
@@ -243,7 +244,10 @@ class Game(Watcher):
         return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:
-        """Restore a backup of this map, even in warmup or after the end; False if there is none or a map loads."""
+        """Restore a backup of this map, even in warmup or after the end.
+
+        False if there is no such backup or a map is loading.
+        """
         arena, rounds = self._arena, self.rounds
         backup = rounds.backups.find(file)
         if backup is None or backup.map_name != arena.map_name or self.phase is GamePhase.LOADING:
@@ -269,7 +273,7 @@ class Game(Watcher):
         self._arena.notify(lambda watcher: watcher.map_ended())
 
     def _continue_after_map(self, played: tuple[Player, ...]) -> Script[None]:
-        """Restart or reload the map after its end, as a server does without other commands."""
+        """Restart or reload the map after its end. A server does this if it gets no commands."""
         arena = self._arena
         yield int(arena.variables.number("mp_match_restart_delay") * 1000)
         if not arena.variables.is_on("mp_match_end_restart"):
@@ -289,7 +293,7 @@ class Game(Watcher):
         self._arena.notify(lambda watcher: watcher.warmup_began())
 
     def _rejoin(self, sides: dict[Player, str]) -> None:
-        """Move the players who are still connected back to their sides."""
+        """Move the players who are still connected to their previous sides."""
         arena = self._arena
         for player, side in sides.items():
             if player not in arena.players or player.team != UNASSIGNED:
@@ -303,7 +307,7 @@ class Game(Watcher):
     # --- events ----------------------------------------------------------------------------------------------------
 
     def player_joined(self, player: Player) -> None:
-        """Commence the game with the first player, or let the player into the running game."""
+        """Commence the game if this is the first player; otherwise let the player into the running game."""
         if player.is_playing and self.phase is GamePhase.WARMUP:
             if self._has_commenced:
                 self.rounds.economy.spawn(self._arena, player)
@@ -314,7 +318,7 @@ class Game(Watcher):
         self._warmup.update()
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Update warmup, which may have to wait for players again, or the round, which may be decided."""
+        """Update the warmup, which may have to wait for players again, or the round, which may now be decided."""
         self._warmup.update()
         self.rounds.player_left()
 
@@ -334,7 +338,7 @@ class Game(Watcher):
 
 
 def _unassign(arena: Arena, played: tuple[Player, ...]) -> None:
-    """Remove all players who were on a side at the end of the map from their teams, even if they have left since."""
+    """Remove all players who were on a side at the end of the map from their teams, even those who have left since."""
     for player in played:
         if player.side is None:
             continue

@@ -1,7 +1,8 @@
 """Build the log lines of a map load, from `Loading map` to `Started`, all in one tick.
 
-A load lists the current variables, with passwords in clear text, and then runs the config of the mode: every listed
-variable of that config is reset to the game's default and then set to the mode's value. Each change has a line.
+A load lists the current variables, with passwords in clear text. Then it runs the config of the game mode: each of its
+variables that was listed is reset to the game's default, and then set to the mode's value. Each change is logged as a
+line.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ SLOW_LOAD_MS = 90_000
 
 WRONG_MAP = "de_dust2"
 OTHER_WRONG_MAP = "de_mirage"
-"""Loaded instead if `WRONG_MAP` itself was requested."""
+"""Map that the scenario with the wrong map loads if `WRONG_MAP` was requested."""
 
 WORKSHOP_NAMES = MappingProxyType({"125444404": "cs_office", "3070284539": "de_train", "3121217565": "de_thera"})
-"""Names of some workshop maps by id, for the log of a map load."""
+"""Names of some workshop maps by id, for the log lines of a map load."""
 
 UNKNOWN_WORKSHOP_NAME = "de_workshop"
 
@@ -59,7 +60,8 @@ metamod_version=2.0.0-dev+1406
 """
 
 LISTED = MappingProxyType({name: value for name, _, value in (pair.partition("=") for pair in _LISTED.split())})
-"""The variables that a load lists, in the order of a real server, with the values of those not simulated."""
+"""The variables that a map load lists, in the order of a real server. Variables that are not simulated have their value
+here."""
 
 
 def load_ms(arena: Arena) -> int:
@@ -69,7 +71,7 @@ def load_ms(arena: Arena) -> int:
 
 
 def map_to_load(requested: str, scenario: Scenario) -> str:
-    """Return the map that is actually loaded, as named in the log; a workshop map is requested by its id."""
+    """Return the map that is actually loaded, as named in the log. A workshop map is requested by its id."""
     if scenario is Scenario.WRONG_MAP:
         return OTHER_WRONG_MAP if requested == WRONG_MAP else WRONG_MAP
     if requested.isascii() and requested.isdigit():
@@ -82,7 +84,7 @@ def is_hostage_map(map_name: str) -> bool:
 
 
 def run_load(variables: Variables, map_name: str) -> Iterator[Line]:
-    """Apply the config of the mode and yield the lines of the load up to `Started`."""
+    """Apply the config of the game mode, and yield the log lines of the map load up to `Started`."""
     before = {name: variables.text(name) or value for name, value in LISTED.items()}
     variables.load_mode()
     yield LoadingMap(map_name)

@@ -1,6 +1,6 @@
-"""Track pauses and timeouts: a freeze time does not end while one is active.
+"""Track pauses and timeouts. A freeze time does not end while a pause or timeout is active.
 
-Each pause is identified by its cause as named in the log. A pause is logged at once, in any phase; the clock of a
+Each pause is identified by its cause, as named in the log. It is logged immediately, in any phase. The clock of a
 timeout runs in freeze time only.
 """
 
@@ -16,7 +16,7 @@ PAUSE, UNPAUSE = "mp_pause_match", "mp_unpause_match"
 TIMEOUTS = ("TimeOutTs", "TimeOutCTs")
 
 DEFAULT_TIMEOUT_S = 60.0
-"""Length of a timeout if `mp_team_timeout_time` is 0. In a real log, a timeout ended after a minute."""
+"""Duration of a timeout in seconds if `mp_team_timeout_time` is 0. In a real log, a timeout ended after a minute."""
 
 
 class Pauses:
@@ -32,18 +32,18 @@ class Pauses:
 
     @property
     def is_timeout_running(self) -> bool:
-        """True while the clock of a timeout runs, and so in freeze time only."""
+        """True while the clock of a timeout runs, which is only in freeze time."""
         return self._timeout_end.is_active
 
     def pause(self, by: str) -> None:
-        """Add a pause; a cause that is already active changes nothing."""
+        """Add a pause. If a pause with this cause is already active, nothing changes."""
         if by not in self._causes:
             self._causes.append(by)
             self._arena.log.write(PauseChanged(is_enabled=True, by=by))
             self._on_change()
 
     def unpause(self, by: str) -> None:
-        """Remove a pause. As on a real server, nothing is logged if it is not active."""
+        """Remove a pause. As on a real server, nothing is logged if the pause is not active."""
         cause = PAUSE if by == UNPAUSE else by
         if cause in self._causes:
             self._causes.remove(cause)
@@ -53,14 +53,14 @@ class Pauses:
             self._on_change()
 
     def run_timeouts(self) -> None:
-        """Start the clock of an active timeout, unless it already runs. Called in freeze time."""
+        """Start the clock of an active timeout, unless it is already running. Called in freeze time."""
         timeout = next((cause for cause in self._causes if cause in TIMEOUTS), None)
         if timeout is not None and not self._timeout_end.is_active:
             seconds = self._arena.variables.number("mp_team_timeout_time") or DEFAULT_TIMEOUT_S
             self._timeout_end.call_in(int(seconds * 1000), lambda: self.unpause(timeout))
 
     def end_timeouts(self) -> None:
-        """End active timeouts without logging it, as the plugin does when it restores a backup."""
+        """End active timeouts without logging their end. The plugin does this when it restores a backup."""
         self._causes = [cause for cause in self._causes if cause not in TIMEOUTS]
         self._timeout_end.cancel()
 

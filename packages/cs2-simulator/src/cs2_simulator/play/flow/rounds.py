@@ -1,9 +1,10 @@
 """Play the rounds of a map: freeze time, play, decision, and what follows.
 
-Random streams are keyed by the number of maps finished before, the round, and how often that round was started in this
-match. So neither earlier events nor console commands change a round, a restarted match repeats itself, and a round
-replayed from a backup differs.
-Watchers are notified last, and a script yields once after notifying them: they may cancel everything planned here.
+The key of a random stream consists of the number of maps finished before, the number of the round, and how often this
+round was started in this match. So earlier events and console commands do not change a round, a restarted match is the
+same again, and a round played again after a restore is different.
+Watchers are notified last, and a script yields once after notifying them, because watchers may cancel everything that
+was scheduled here.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from cs2_simulator.play.flow.stats_rows import stats_block
 from cs2_simulator.play.player import Player
 
 MIN_BUY_MS = 2_000
-"""Minimum time for buying; it extends into the round if the freeze time is shorter."""
+"""Minimum time for purchases in milliseconds. It extends into the round if the freeze time is shorter."""
 
 MIN_PAUSE_MS = 100
-"""Minimum pause between two rounds: a round can end in its first tick, so time might not advance otherwise."""
+"""Minimum pause between two rounds, in milliseconds. A round can end in its first tick, so time might not advance
+otherwise."""
 
 ENDLESS_MS = 365 * 24 * 3_600_000
-"""Length of a deathmatch without a time limit."""
+"""Duration in milliseconds of a deathmatch without a time limit."""
 
 
 NO_MAP_GROUP = ""
-"""A server started with a map has no map group, so its `Game Over` line has two spaces in a row."""
+"""A server that was started with a map has no map group. Its `Game Over` line then has two spaces in a row."""
 
 MS_PER_MINUTE = 60_000
 
@@ -87,7 +89,7 @@ class Rounds:
         self._next = NextStep.ROUND
 
     def begin(self, *, is_knife: bool) -> None:
-        """Start a match from the beginning, or the knife round before it."""
+        """Start a match from the beginning, or the knife round that precedes it."""
         self.stop()
         arena = self._arena
         self._standing.reset(GamePhase.KNIFE if is_knife else GamePhase.LIVE)
@@ -106,13 +108,16 @@ class Rounds:
             self.notify_freeze_began()
 
     def resume(self) -> None:
-        """Play the next round after the standing was set from a backup; the time limit starts again."""
+        """Continue with the next round after score and sides were set from a backup. The time limit restarts."""
         self._started_tick = self._arena.agenda.tick
         self._is_over = False
         self._begin_freeze()
 
     def spawn_all(self, *, round_number: int = 1, is_match_start: bool = False, bomb_rng: Random | None = None) -> None:
-        """Begin a freeze time in one tick; `bomb_rng` chooses the bomb carrier, None without a bomb."""
+        """Start a freeze time, all in one tick.
+
+        `bomb_rng` chooses the bomb carrier; if it is None, there is no bomb.
+        """
         arena, standing = self._arena, self._standing
         write = arena.log.write
         write(FreezeStarted())
@@ -129,14 +134,14 @@ class Rounds:
         standing.write_status()
 
     def notify_freeze_began(self) -> None:
-        """Notify the watchers of a freeze time; stop if one of them ends it."""
+        """Notify the watchers of a freeze time. Stop early if a watcher ends the freeze time."""
         number = self.number
         for watcher in tuple(self._arena.watchers):
             if self._is_freeze and self.number == number:
                 watcher.freeze_began(number)
 
     def update_freeze(self) -> None:
-        """Hold the freeze time while a pause is active; after the pause it lasts its full length again."""
+        """Extend the freeze time while a pause is active. When the pause ends, a full freeze time starts."""
         if not self._is_freeze:
             return
         if self._pauses.is_on:
@@ -146,19 +151,25 @@ class Rounds:
             self._round_start.call_in(self._freeze_ms, self._start_round)
 
     def player_joined(self, player: Player) -> None:
-        """Spawn a player who joined a side in freeze time; during a round they wait. An idle game resumes."""
+        """Spawn a player who joined a side in freeze time.
+
+        In a round they have to wait. If the game is idle, it resumes.
+        """
         if self._is_idle:
             self._begin_next()
         elif self._is_freeze:
             self.economy.spawn(self._arena, player)
 
     def player_left(self) -> None:
-        """Check at once whether the round is decided: a real round ends in the tick in which its last player leaves."""
+        """Check immediately whether the round is decided.
+
+        A real round ends in the tick in which its last player leaves.
+        """
         if self._is_played:
             self._flow.wake()
 
     def _begin_next(self) -> None:
-        """Begin the freeze time of the next round; without players, wait for the first one."""
+        """Begin the freeze time of the next round. If there are no players, wait for a player to join."""
         arena, standing = self._arena, self._standing
         self._is_idle = not arena.playing
         if self._is_idle:
@@ -230,7 +241,7 @@ class Rounds:
         self.economy.pay(arena, end)
         arena.book.round_decided(standing.team_on(end.side), end.mvp)
         self._next = self._next_step()
-        # Started at once: players killed by the bomb die in this tick, before the map ends.
+        # Started without a delay: players killed by the bomb die in this tick, before the map ends.
         self._background.start(play_aftermath(arena, self._rng("aftermath")))
         if self._next is NextStep.OVER:
             self._end_map()
@@ -255,13 +266,13 @@ class Rounds:
         self._on_over()
 
     def _end_map(self) -> None:
-        """Log the awards, the score and `Game Over`, and close the book."""
+        """Log the awards, the score and `Game Over`, and close the book of statistics."""
         arena, standing = self._arena, self._standing
         for line in accolades(arena):
             arena.log.write(line)
         standing.write_status()
         ct, t = standing.side_score(Side.CT), standing.side_score(Side.T)
-        # Rounded: a real map of 9:56 minutes is logged as 10.
+        # Rounded to minutes: a real map of 9:56 minutes is logged with 10 min.
         minutes = round(self._played_ms / MS_PER_MINUTE)
         arena.log.write(GameOver(arena.variables.mode_name, NO_MAP_GROUP, arena.map_name, ct, t, minutes))
         standing.phase = GamePhase.OVER
@@ -328,17 +339,20 @@ def _deathmatch_score(arena: Arena, *, is_free_for_all: bool) -> tuple[int, int]
 
 
 def _spawn_order(player: Player) -> int:
-    """Return the sort key for spawns: in a real match the order is always the same, and not by user id."""
+    """Return the sort key for spawns.
+
+    In a real match their order is always the same, and it is not the order of user ids.
+    """
     return crc32(player.person.player_id.encode())
 
 
 def switch_sides(arena: Arena) -> None:
-    """Move all players to the other side without killing them, even those who left."""
+    """Move all players to the other side without killing them, including players who have left."""
     for player in sorted((*arena.playing, *arena.absent), key=attrgetter("user_id")):
         if player.side is not None:
             side = player.side.other
             arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))
             player.team = side.value
     for player in arena.players:
-        if player.kept_team:  # still loads the map: not logged, which is a guess
+        if player.kept_team:  # they are still loading the map; that this is not logged is a guess
             player.kept_team = Side(player.kept_team).other.value

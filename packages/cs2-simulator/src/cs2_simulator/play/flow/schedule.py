@@ -1,7 +1,7 @@
 """Decide what follows a round: the rules of halves, overtime and early wins, as pure functions.
 
-The game counts rounds, not wins: a drawn round counts as played. Overtime is played in sets; teams start a set on
-their current sides and change sides in its middle.
+The game counts rounds, not wins, so a drawn round counts as played. Overtime consists of sets. Teams start a set on
+their current sides, and change sides after half of its rounds.
 """
 
 from __future__ import annotations
@@ -17,32 +17,35 @@ class NextStep(StrEnum):
     """The next step after a round."""
 
     ROUND = "round"
-    """The next round of the same half."""
+    """Play the next round of the same half."""
     HALF = "half"
-    """The next half: sides change and money is reset."""
+    """Start the next half: sides change, and money is reset."""
     OVERTIME = "overtime"
-    """The next set of overtime, on the same sides with money reset."""
+    """Start the next set of overtime, on the same sides, with money reset."""
     OVER = "over"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The length of a map. With `max_rounds` 0 the number of rounds is not limited."""
+    """The number of rounds of a map. If `max_rounds` is 0, it is not limited."""
 
     max_rounds: int
     has_halves: bool = True
     can_clinch: bool = True
     overtime_rounds: int = 0
-    """Rounds per set of overtime; 0 for no overtime."""
+    """Number of rounds per set of overtime; 0 for no overtime."""
 
     def overtime_of(self, rounds_played: int) -> int:
-        """Return the number of the overtime set that the last of these rounds belongs to; 0 in regulation."""
+        """Return the number of the overtime set to which the last of the played rounds belongs; 0 in regulation."""
         extra = rounds_played - self.max_rounds
         return -(-extra // self.overtime_rounds) if extra > 0 and self.overtime_rounds else 0
 
 
 def rules_of(variables: Variables, scenario: Scenario) -> Rules:
-    """Return the rules set by the variables. The overtime scenario always has overtime, the tie scenario never."""
+    """Return the rules from the console variables.
+
+    The overtime scenario always has overtime, the tie scenario never.
+    """
     is_enabled = variables.is_on("mp_overtime_enable") or scenario is Scenario.OVERTIME
     has_overtime = is_enabled and scenario is not Scenario.TIE
     return Rules(
@@ -54,7 +57,7 @@ def rules_of(variables: Variables, scenario: Scenario) -> Rules:
 
 
 def next_step(rules: Rules, rounds_played: int, score: tuple[int, int]) -> NextStep:
-    """Return what follows the last round; the score is by team and includes that round."""
+    """Return what follows the last round. `score` is by team and includes that round."""
     if rules.max_rounds <= 0:
         return NextStep.ROUND
     overtime = rules.overtime_of(rounds_played)

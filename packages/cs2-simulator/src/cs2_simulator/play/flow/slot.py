@@ -8,7 +8,7 @@ from cs2_simulator.agenda import Agenda, ScheduledTask, Script
 
 
 class TaskSlot:
-    """Holds at most one task."""
+    """Holds at most one scheduled task."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
@@ -23,15 +23,15 @@ class TaskSlot:
         self._task = self._agenda.call_in(wait_ms, callback)
 
     def run(self, script: Script[None]) -> None:
-        """Run a script, starting later in this tick.
+        """Schedule a script, whose first step runs later in this tick.
 
-        Not at once: its first step may use this slot again, and that new task would be overwritten.
+        The first step may schedule a task in this same slot. If it ran now, that task would be overwritten.
         """
         self.cancel()
         self._task = self._agenda.start(_delayed(script))
 
     def start(self, script: Script[None]) -> None:
-        """Run a script, its first step at once; only for a script that does not use this slot."""
+        """Schedule a script and run its first step now. Only for scripts that do not use this slot."""
         self.cancel()
         self._task = self._agenda.start(script)
 

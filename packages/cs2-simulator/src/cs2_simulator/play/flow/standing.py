@@ -14,10 +14,10 @@ from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.watcher import RoundEnd
 
 WARMUP_ROUNDS = -1
-"""The value of `RoundsPlayed` outside a match."""
+"""Value of `RoundsPlayed` while no match is being played."""
 
 SIDES = (Side.CT, Side.T)
-"""The sides in the order of the log."""
+"""The sides, in the order in which the game logs them."""
 
 
 class GamePhase(StrEnum):
@@ -55,7 +55,7 @@ class Standing:
         self._first_side = Side.CT
 
     def reset_score(self) -> None:
-        """Go to warmup after a map; log lines still name the teams on their last sides."""
+        """Go to warmup after a map. Log lines still name the teams on their last sides."""
         self.phase = GamePhase.WARMUP
         self._arena.is_map_over = False
         self.score = (0, 0)
@@ -66,19 +66,19 @@ class Standing:
         self.team1_side = self.team1_side.other
 
     def swap_teams(self) -> None:
-        """Move the teams to the other sides, on which they also begin the match."""
+        """Move the teams to the other sides, on which they also begin the next match."""
         self._first_side = self._first_side.other
         self.team1_side = self._logged_side = self.team1_side.other
 
     def count_round(self, side: Side | None) -> None:
-        """Count a round won by a side, or drawn."""
+        """Count a round that was won by a side or drawn."""
         self.rounds_played += 1
         self._logged_side = self.team1_side
         team = self.team_on(side)
         self.score = (self.score[0] + (team == 1), self.score[1] + (team == 2))
 
     def team_on(self, side: Side | None) -> int | None:
-        """Return the team on a side, 1 or 2; None for no side."""
+        """Return the number of the team on a side, 1 or 2; None if `side` is None."""
         if side is None:
             return None
         return 1 if side is self.team1_side else 2
@@ -104,13 +104,13 @@ class Standing:
         arena.log.write(MatchScore(ct, t, arena.map_name, rounds))
 
     def write_scores(self, *, is_round_end: bool = False) -> None:
-        """Log the two `scored` lines. At the end of a round every player is counted twice, as in a real log."""
+        """Log the two `scored` lines. At the end of a round, each player is counted twice in them, as in a real log."""
         for side in SIDES:
             count = len(self._arena.everyone_on(side)) * (2 if is_round_end else 1)
             self._arena.log.write(TeamScored(side, self.side_score(side), count))
 
     def write_round_end(self, end: RoundEnd) -> None:
-        """Log the end of a round, in the order of the game."""
+        """Log the end of a round. The lines are in the order of the game."""
         ct, t = map(self.side_score, SIDES)
         self._arena.log.write(RoundEndNotice(end.side, end.notice, ct, t))
         self.write_scores(is_round_end=True)

@@ -1,7 +1,8 @@
 """Build the `round_stats` block that the game logs at the start of a freeze time.
 
-The values come from the book. Labels after `blindk` are wrong in the game itself: build 10603 prints burn damage under
-`bombk`, HE damage under `firedmg`, kills of bomb carriers under `uniquek`, weapons with kills under `dinks`.
+The values come from the book of statistics. The game itself prints values after `blindk` under wrong labels: build
+10603 prints burn damage under `bombk`, HE damage under `firedmg`, kills of bomb carriers under `uniquek`, weapons with
+kills under `dinks`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ TEAM_NUMBERS = {SPECTATOR: 1, Side.T.value: 2, Side.CT.value: 3}
 """Values of the `team` column. All other players, including those still loading, have 0."""
 
 _DINKS = 0
-"""Headshots stopped by a helmet are not simulated; rows of a real match have 0 to 2 here."""
+"""Value of the `dinks` column: headshots stopped by a helmet are not simulated. In a real match it is 0 to 2."""
 
 
 def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int) -> Iterator[Line]:
-    """Yield the block before a round, if it is enabled, with one row per player ordered by user id.
+    """Yield the block before a round, if it is enabled. It has one row per player, ordered by user id.
 
-    Players who left are listed as long as their place is kept.
+    Players who have left are listed while their user id is kept for their return.
     """
     variables = arena.variables
     if not variables.is_on("sv_log_roundstats"):
@@ -53,7 +54,7 @@ def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int)
 def _rows(arena: Arena) -> Iterator[tuple[int, str]]:
     players = sorted((*arena.players, *arena.absent), key=lambda player: player.user_id)
     zeros = Tally()
-    # SourceTV has user id 0 and is not a player, but has a row like one.
+    # SourceTV is not a player, but has a row. Its user id is 0.
     if arena.variables.is_on("tv_enable") and not (players and players[0].user_id == 0):
         yield 0, _row(0, 0, arena.variables.whole("mp_startmoney"), zeros)
     tallies, rounds = _tallies_of_rounds_before(arena), arena.book.rounds_played()
@@ -67,7 +68,7 @@ def _rows(arena: Arena) -> Iterator[tuple[int, str]]:
 
 
 def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
-    """Return the tallies by player. There are none before the first decided round, so a deathmatch shows zeros."""
+    """Return the tallies by player. Before the first decided round there are none, so a deathmatch shows zeros."""
     book = arena.book
     if not book.is_open or book.rounds_played() == 0:
         return {}
@@ -77,11 +78,11 @@ def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
 def _row(account: int, team: int, money: int, tally: Tally, *, rounds: int = 0, undone_damage: int = 0) -> str:
     kills, deaths = tally.kills, tally.deaths
     hs_percent = 100 * tally.headshots / kills if kills else 0.0
-    # A row of a real log with 2 kills and no death has 0.00 here, not 2.00.
+    # In a real log, a row with 2 kills and no death has the value 0.00 here, not 2.00.
     kd_ratio = kills / deaths if deaths else 0.0
-    # After a restored backup `dmg` still contains the damage of the rounds that were undone, while adr does not.
-    # The game divides by all rounds of the map, even if the player was away: 4 blocks of a real log with a leaver.
-    # Rounding matches all 105 values of a real log, truncating only 47 of them.
+    # After a restore, `dmg` still contains the damage of the undone rounds, while `adr` does not. The game divides by
+    # all rounds of the map, even if the player was absent: 4 blocks of a real log, with a player who left, show this.
+    # Rounding gives all 105 values of a real log; truncating gives only 47 of them.
     adr = round(tally.damage / rounds) if rounds else 0
     counts = (
         tally.mvps, tally.enemies_flashed, tally.utility_damage, tally.triple_kills, tally.quad_kills, tally.aces,

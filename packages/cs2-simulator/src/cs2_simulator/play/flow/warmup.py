@@ -1,7 +1,7 @@
 """Run the warmup: its announcement, its countdown and the play during it.
 
-`Warmup_Start` is logged two seconds after a warmup begins (at a map load, at once), never during a pause. A warmup that
-was never announced ends without `Warmup_End`, as in the log of a real knife round.
+`Warmup_Start` is logged two seconds after a warmup begins, or immediately at a map load, but never during a pause. If
+it was not logged, `Warmup_End` is not logged either, as in the log of a real knife round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from cs2_simulator.play.player import Player
 ANNOUNCE_MS = 2000
 
 MIN_FREE_FOR_ALL_PLAYERS = 2
-"""Players needed for the countdown in a free-for-all deathmatch; otherwise each side needs one."""
+"""Number of players needed for the countdown in a free-for-all deathmatch. In other modes, each side needs one
+player."""
 
 
 class Warmup:
@@ -35,14 +36,14 @@ class Warmup:
         self._plays = 0
 
     def begin(self, *, is_announced: bool = False) -> None:
-        """Begin a warmup; `is_announced` is true if `Warmup_Start` is already logged, as after a map load."""
+        """Begin a warmup. `is_announced` is true if `Warmup_Start` was already logged, as after a map load."""
         self.stop()
         self._is_on = True
         self._is_announced = is_announced
         self.update()
 
     def end(self) -> None:
-        """End the warmup by a command or its countdown, and log it if it was announced."""
+        """End the warmup because of a command or its countdown. Log the end if the start was logged."""
         if self._is_announced:
             self._arena.log.write(WorldTriggered("Warmup_End"))
         self.stop()
@@ -59,7 +60,7 @@ class Warmup:
         self.update()
 
     def update(self) -> None:
-        """Start or cancel play, announcement and countdown after a change of players, pauses or settings."""
+        """Start or cancel play, announcement and countdown after players, pauses or settings have changed."""
         if not self._is_on:
             return
         arena = self._arena

@@ -1,1 +1,1 @@
-"""Simulated people: who connects to a server, when, and what they do there besides playing."""
+"""Simulate people: who connects to a server and when, and what they do there besides playing."""

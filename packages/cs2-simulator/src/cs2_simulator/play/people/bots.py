@@ -1,8 +1,8 @@
-"""Fill a server with bots: up to `bot_quota` players, or in warmup if the server's own configuration fills it.
+"""Fill a server with bots up to `bot_quota` players, or fill its warmup, as the configuration of some servers does.
 
-Bots join after the first player. A player who joins a side replaces a bot: in warmup at once, in a match when the next
-round begins. A player who leaves is replaced by a bot. Our matches set `bot_quota 0`, so bots play only if the match
-itself asks for them, and the bots of a warmup are kicked when it ends.
+Bots join after the first player. A player who joins a side replaces a bot: immediately in warmup, at the start of the
+next round in a match. A player who leaves is replaced by a bot. Matches of the service set `bot_quota 0`. So bots play
+only if the match's own variables request them, and the bots of a warmup are kicked at its end.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ NAMES = (
     "Soldier", "Rebel", "Wolf", "Osiris", "Steel", "Muhlik", "Shamat", "Crusher", "Delrow", "Kao", "Rip", "Vladimir",
     "Cory", "Ringo", "Yanni", "Zim",
 )  # fmt: skip
-"""Names of bots; most are from real logs."""
+"""Names of bots. Most of them are from real logs."""
 
 ADDRESS = "(unknown)"
 BOT_SKILL = 0.6
 
 WARMUP_QUOTAS = (2, 4, 12)
 WARMUP_SHARE = 0.125
-"""Share of the ordinary servers that fill warmup with bots."""
+"""Share of the servers with an ordinary scenario that fill warmup with bots."""
 
 JOIN_MS = 20
-"""Delay of a bot, so that it joins after the last log line of a player who left in this tick."""
+"""Delay in milliseconds before a bot joins. It then follows the last log line of a player who left in the same tick."""
 
 
 class Bots(Watcher):
-    """The bots of one server; a watcher of its arena from the start."""
+    """The bots of one server. The object watches its arena from the start."""
 
     def __init__(self, arena: Arena, door: Door) -> None:
         self._arena = arena
@@ -48,12 +48,12 @@ class Bots(Watcher):
     # --- events --------------------------------------------------------------------------------------------------
 
     def map_loaded(self, map_name: str) -> None:
-        """Forget the quota, which the map load has reset."""
+        """Forget the known quota: the map load has reset it."""
         self._quota = 0
         self._is_warmup = True
 
     def map_closing(self) -> None:
-        """Cancel the plan: all bots were disconnected."""
+        """Cancel scheduled joins. All bots have been disconnected."""
         self._update_plan.cancel()
 
     def warmup_began(self) -> None:
@@ -61,7 +61,7 @@ class Bots(Watcher):
         self._plan_update()
 
     def warmup_ending(self) -> None:
-        """Kick the bots of the warmup, before its end is logged."""
+        """Kick the bots of the warmup before the end of the warmup is logged."""
         self._is_warmup = False
         self._kick_surplus()
 
@@ -69,11 +69,11 @@ class Bots(Watcher):
         self._is_warmup = False
 
     def round_restarting(self) -> None:
-        """Kick the bots whose places players have taken."""
+        """Kick the bots that were replaced by players."""
         self._kick_surplus()
 
     def player_joined(self, player: Player) -> None:
-        """Fill up after the first player, and make room for the others."""
+        """After the first player, fill the server with bots. After other players, remove a bot."""
         if not player.person.is_bot:
             self._plan_update()
 
@@ -100,7 +100,7 @@ class Bots(Watcher):
 
     @property
     def _wanted(self) -> int:
-        """The number of bots that fill up the server; none as long as no player has joined a side."""
+        """The number of bots that fill the server; 0 until a player has joined a side."""
         quota = self._quota or (self._warmup_quota() if self._is_warmup else 0)
         humans = [player for player in self._arena.players if not player.person.is_bot]
         joined = sum(player.is_playing for player in humans)
@@ -116,7 +116,7 @@ class Bots(Watcher):
         return [player for player in self._arena.players if player.person.is_bot]
 
     def _kick_surplus(self) -> None:
-        """Kick bots on the fuller side until no more than wanted are left."""
+        """Kick bots from the fuller side, until at most the wanted number of bots is left."""
         bots = self._bots()
         while len(bots) > self._wanted:
             bot = max(bots, key=lambda player: (self._size_of(player.side), player.user_id))

@@ -1,6 +1,6 @@
 """Write the players' chat: greetings, remarks after rounds, `.ready` and farewells, about 30 lines per match.
 
-Only messages meant for the plugin begin with `.` or `!`, because the plugin reads such messages as commands.
+The plugin reads messages that begin with `.` or `!` as commands, so other messages never begin like this.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ PLANS = (
 READY = ".ready"
 READY_MS = (4_000, 15_000)
 COACH_MS = (1_000, 3_000)
-"""Time from joining a side to `.coach`."""
+"""Milliseconds from joining a side to the message `.coach`."""
 
 GREETERS = (2, 5)
 FAREWELL_SPEAKERS = (3, 7)
 CHAT_DELAY_MS = (800, 7_000)
-"""Delay of a message after its occasion."""
+"""Milliseconds from an event to a message about it."""
 
 REMARKS_PER_ROUND = (0, 0, 1, 1, 1, 2)
-"""Numbers of remarks, one drawn after every round: five remarks in six rounds on average."""
+"""Possible numbers of remarks after a round. On average there are five remarks in six rounds."""
 
 TEAM_SHARE = 0.35
-"""Share of remarks that only the writer's team sees."""
+"""Share of remarks that are written to the own team only."""
 
 DEATHMATCH_REMARK_MS = (15_000, 40_000)
 
 
 class Chatter(Story):
-    """Writes chat messages; one instance exists for the lifetime of a server."""
+    """Writes chat messages. A server has one instance for its lifetime."""
 
     def __init__(self, crowd: Crowd) -> None:
         super().__init__(crowd)
@@ -55,7 +55,7 @@ class Chatter(Story):
         self._is_warmup = True
 
     def map_loaded(self, map_name: str) -> None:
-        """Allow `.ready` messages: a new map begins with warmup."""
+        """Allow new `.ready` messages, because a new map begins with warmup."""
         self._is_warmup = True
 
     def map_closing(self) -> None:
@@ -66,7 +66,7 @@ class Chatter(Story):
         self._is_warmup = True
 
     def player_joined(self, player: Player) -> None:
-        """Let a player of the plugin's match write `.ready`, once per map."""
+        """Let a player of the plugin's match write `.ready`, but only once per map."""
         guest = self._crowd.guest_of(player)
         if guest is not None and guest.role is Role.COACH:
             self._ask_to_coach(player)
@@ -79,7 +79,7 @@ class Chatter(Story):
 
     def went_live(self) -> None:
         self._is_warmup = False
-        self.cancel()  # a match is often started twice within a few seconds
+        self.cancel()  # cancel first: a match is often started twice within a few seconds
         self._schedule_chat("greeting", GREETERS, GREETINGS)
         self._deathmatch.cancel()
         if self.is_deathmatch:
@@ -92,7 +92,7 @@ class Chatter(Story):
                 self._remark(rng.randint(*CHAT_DELAY_MS), rng.random())
 
     def restored(self, rounds_played: int) -> None:
-        """Let the coaches ask again: the plugin forgets them when it restores a round."""
+        """Let the coaches write `.coach` again, because the plugin forgets coaches when it restores a round."""
         for guest in self._crowd.present():
             if guest.player is not None and guest.role is Role.COACH:
                 self._ask_to_coach(guest.player)
@@ -123,7 +123,7 @@ class Chatter(Story):
             if player.side is not None and not player.is_coach:
                 self._crowd.door.say(player, ".coach ct" if player.side is Side.CT else ".coach t")
 
-        # Not among the tasks of this story, which are cancelled when the match goes live.
+        # Schedule it outside this story, whose tasks are cancelled when the match goes live.
         self._crowd.arena.agenda.call_in(wait_ms, ask)
 
     def _say_ready(self, player: Player) -> None:

@@ -1,7 +1,7 @@
 """Track the guests of a server: expected, connecting, connected, away or gone.
 
-The crowd connects guests step by step and disconnects them as other modules decide. It reconnects all guests after a
-map change, and decides who returns after a kick. The waits of each guest have their own random stream.
+The crowd connects guests step by step, and disconnects them when other modules request it. It reconnects all guests
+after a map change, and decides which guests return after a kick. Each guest has a random stream for the delays.
 """
 
 from __future__ import annotations
@@ -24,73 +24,75 @@ from cs2_simulator.sim_settings import accounts_in
 VALIDATION_MS = (700, 1_800)
 LOADING_MS = (6_000, 15_000)
 CHOICE_MS = (1_000, 4_000)
-"""Time for the Steam validation, the map load and the choice of a team; in a real log 1-2, 5-24 and 1-2 seconds."""
+"""Milliseconds for three steps: Steam validation, map load, choice of a team. In a real log they took 1-2, 5-24 and 1-2
+seconds."""
 
 CHOSEN_TEAM_MODES = ("competitive", "scrimcomp2v2")
-"""Modes in which players choose a team; in others the game puts them on a side as soon as they have loaded."""
+"""Modes in which players choose a team. In all other modes, the game puts players on a side when they have loaded."""
 
 RETURN_MS = (2_000, 15_000)
-"""Delay of returning guests after a map change."""
+"""Milliseconds from a map load to the return of a guest."""
 
 CRASH_MS = (12_000, 30_000)
-"""Time from the validation until the server gives up a crashed client: some seconds of loading, then silence."""
+"""Milliseconds from the validation of a crashing client until the server times it out: some seconds of loading, then
+silence."""
 
 RESTART_MS = (10_000, 40_000)
-"""Time after which a player whose client crashed has started it again and connects."""
+"""Milliseconds until a player whose client crashed has restarted it and connects again."""
 
 LISTED_RETURN_MS = 5_000
-"""Delay after which a kicked player of the match returns."""
+"""Milliseconds after which a listed player who was kicked returns."""
 
 STRANGER_RETURN_MS = (8_000, 12_000)
 STRANGER_VISITS = 8
-"""Number of visits after which an unlisted player, or a player who was removed from the list, gives up."""
+"""Number of visits after which an unlisted player, or a player removed from the list, stops trying."""
 
 WAITING_RETURN_MS = (20_000, 30_000)
-"""Delay after which people who wait to be let in try again; they never give up."""
+"""Milliseconds between attempts of people who wait until they are added to the list. They never stop trying."""
 
 ADDED_MS = (5_000, 15_000)
-"""Delay after which a person who was just put on the list connects."""
+"""Milliseconds after which a person who was just added to the list connects."""
 
 STRANGER_PATIENCE_MS = 45_000
-"""Time after which an unlisted player who finds no free slot in a team leaves."""
+"""Milliseconds after which an unlisted player leaves if no slot in a team is free."""
 
 FULL_SERVER_RETRY_MS = 10_000
 
 LEAVE_MS = (10_000, 60_000)
-"""Delay after which players leave when a map has ended: 9 to 61 seconds after `Game Over` in a real log."""
+"""Milliseconds from the end of a map until a player leaves. In a real log it was 9 to 61 seconds after `Game Over`."""
 
 
 class Role(StrEnum):
     PLAYER = "player"
     STRANGER = "stranger"
-    """An unlisted player, who takes the place of a player who is gone for good."""
+    """An unlisted player, who uses the slot of a player who is gone for good."""
     SUBSTITUTE = "substitute"
-    """Waits to be let in, and then joins the smaller side unless the plugin requires a team."""
+    """Waits to be added to the list, then joins the smaller side unless the plugin requires a team."""
     SPECTATOR = "spectator"
     COACH = "coach"
 
 
 class GuestStage(StrEnum):
     EXPECTED = "expected"
-    """Not connected yet, and no visit is planned."""
+    """Not connected yet, without a scheduled visit."""
     COMING = "coming"
     HERE = "here"
-    """Connected, not necessarily playing yet."""
+    """Connected, but not necessarily playing yet."""
     AWAY = "away"
-    """Not connected, but will return."""
+    """Not connected, but expected to return."""
     GONE = "gone"
-    """Left for good."""
+    """Has left for good."""
 
 
 @dataclass(slots=True, eq=False)
 class Guest:
-    """A person who visits this server, over all their visits."""
+    """A person who visits this server. The object exists across all their visits."""
 
     person: Participant
     team: int
     """1 or 2 for players and coaches; 0 for others."""
     rank: float
-    """Sort key of the order in which guests connect."""
+    """Sort key for the order in which guests connect."""
     role: Role = Role.PLAYER
     is_listed: bool = False
     """True if the match of the plugin lists this person."""
@@ -98,11 +100,11 @@ class Guest:
     player: Player | None = None
     visits: int = 0
     is_removed: bool = False
-    """True if the person was removed from the list, but tries to reconnect."""
+    """True if the person was removed from the list but may still try to reconnect."""
     crashes: bool = False
     """True if the guest's client crashes whenever it loads a map."""
     is_ready: bool = False
-    """True if the guest has written `.ready` since the map was loaded, or is about to."""
+    """True if the guest has written `.ready` since the map load, or will soon."""
     visit: ScheduledTask | None = None
     exit: ScheduledTask | None = None
 
@@ -115,7 +117,7 @@ class Guest:
 by_rank = attrgetter("rank")
 
 LAST_RANK = 1.0
-"""A rank after all randomly drawn ranks."""
+"""A rank behind all ranks that were drawn at random."""
 
 
 def random_times(rng: Random, count: int, first_ms: int, last_ms: int) -> list[int]:
@@ -156,7 +158,7 @@ class Crowd:
         return self.find(player.person.account)
 
     def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
-        """Add a guest, or update a known guest. A guest who had left for good is expected again."""
+        """Add a player, or update a known guest. A guest who had left for good is expected again."""
         guest = self.others.pop(person.account, None) or self.guests.get(person.account)
         if guest is None:
             rank = self.arena.rng("visitors", "rank", person.account).random()
@@ -166,7 +168,7 @@ class Crowd:
         return self._expect(guest, team, is_listed=is_listed)
 
     def invite_other(self, person: Participant, role: Role, *, is_listed: bool, team: int = 0) -> Guest:
-        """Add a guest who does not play, or update a known guest; `team` is set for coaches."""
+        """Add a guest who does not play, or update a known guest. `team` is only set for coaches."""
         guest = self.guests.pop(person.account, None) or self.others.get(person.account)
         guest = self.others[person.account] = guest or Guest(person, team, LAST_RANK)
         guest.role = role
@@ -188,13 +190,13 @@ class Crowd:
         guest.visit = self.arena.agenda.start(self._visit(guest, wait_ms))
 
     def schedule_leave(self, guest: Guest, wait_ms: int, reason: str, stage: GuestStage = GuestStage.GONE) -> None:
-        """Let a guest disconnect after a wait, if connected then: for good, or `AWAY` for some time."""
+        """Disconnect a guest after a delay, if still connected then. The guest is then gone for good or `AWAY`."""
         if guest.exit is not None:
             guest.exit.cancel()
         guest.exit = self.arena.agenda.call_in(wait_ms, partial(self._disconnect, guest, reason, stage))
 
     def uninvite(self, guests: Sequence[Guest]) -> None:
-        """Remove the guests who are not connected; connected ones stay, but are no longer listed."""
+        """Remove those of the guests who are not connected. The connected guests stay, but are no longer listed."""
         for guest in guests:
             guest.is_listed = False
             if guest.player is None:
@@ -224,7 +226,10 @@ class Crowd:
                 guest.stage = GuestStage.GONE
 
     def side_of(self, team: int) -> Side:
-        """Return the side of a team, 1 or 2, which people know by its name: on another map the names may be swapped."""
+        """Return the side of a team, 1 or 2.
+
+        Teams are recognized by their names, as the names may be swapped on another map.
+        """
         text = self.arena.variables.text
         names = (text("mp_teamname_1"), text("mp_teamname_2"))
         if not self._names[0] or not self._names[1]:
@@ -234,7 +239,7 @@ class Crowd:
         return side if is_first else side.other
 
     def map_closing(self) -> None:
-        """Cancel all plans: guests who have connected will return, the others are expected again."""
+        """Cancel all scheduled steps. Guests who have connected before will return; all others are expected again."""
         for guest in self.all_guests():
             guest.cancel_plans()
             guest.player = None
@@ -243,10 +248,10 @@ class Crowd:
                 guest.stage = GuestStage.AWAY if guest.visits else GuestStage.EXPECTED
 
     def map_loaded(self) -> None:
-        """Let the guests return in the order of their first visit, and so with the same user ids.
+        """Let the guests return in the order of their first visit, so that they get the same user ids.
 
-        If a server without commands reloads the map that is over, no guest returns. For another map, guests who left
-        after the end return too. A person who is in `sim_absent` by now does not return.
+        If the server reloads the finished map by itself, no guest returns. On another map, guests who left after the
+        end of the previous map return too. People who are now in `sim_absent` do not return.
         """
         is_done = self.is_over and not self.stays_after_map and self.arena.map_name == self._finished_map
         self.is_over = False
@@ -262,7 +267,10 @@ class Crowd:
             self.schedule_visit(guest, wait_ms)
 
     def map_ended(self) -> None:
-        """Let the guests leave one by one, unless they stay for the next map, which is checked just before."""
+        """Let the guests leave one by one, unless they stay for the next map.
+
+        This is checked just before a guest leaves.
+        """
         self.is_over = True
         self._finished_map = self.arena.map_name
         for guest in self.present():
@@ -284,7 +292,7 @@ class Crowd:
                 guest.visits -= 1
                 yield FULL_SERVER_RETRY_MS
         if player not in self.arena.players:
-            return  # kicked in the same tick: `player_left` has planned what follows
+            return  # kicked in the same tick: `player_left` has scheduled the next steps
         guest.player, guest.stage = player, GuestStage.HERE
         rng = self.arena.rng("visitors", "pace", guest.person.account)
         yield rng.randint(*VALIDATION_MS)
@@ -303,13 +311,16 @@ class Crowd:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
 
     def _loading_ms(self, guest: Guest, rng: Random) -> int:
-        """Return how long a guest's client loads. For the last guest, `sim_client_load` applies if it is set."""
+        """Return the milliseconds that a guest's client takes to load.
+
+        If `sim_client_load` is set, it applies to the last guest.
+        """
         loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
         is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)
         return slow_ms if is_slow else loading_ms
 
     def _insists(self, guest: Guest) -> bool:
-        """True if a guest who was kicked, and is not listed, tries again."""
+        """True if a kicked guest who is not listed tries to connect again."""
         if guest.is_removed:
             return guest.visits < STRANGER_VISITS
         return guest.role is not Role.PLAYER and not (self.is_over and not self.stays_after_map)
@@ -326,7 +337,10 @@ class Crowd:
                 return self._free_side()
 
     def _free_side(self) -> Side | None:
-        """Return the side of a guest who is gone for good; the places of guests who may still connect are not free."""
+        """Return the side with the slot of a guest who is gone for good.
+
+        Slots of guests who may still connect are not free.
+        """
         team = next((guest.team for guest in self.guests.values() if guest.stage is GuestStage.GONE), None)
         return None if team is None else self.side_of(team)
 

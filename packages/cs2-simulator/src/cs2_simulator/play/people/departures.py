@@ -1,4 +1,4 @@
-"""Stories in which players leave the server or their side during a match, for good or for some time."""
+"""Define stories in which players leave the server or their side during a match, for good or for a while."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import SPECTATOR
 
 MIDDLE_OF_ROUND_MS = (8_000, 15_000)
-"""Time after the start of a round. Rounds last about a minute, and hardly ever less than this."""
+"""Milliseconds after the start of a round. Nearly all rounds are longer; on average they take about a minute."""
 
 ALL_LEAVE_WITHIN_MS = 3_000
 
@@ -20,18 +20,22 @@ RECONNECT_MS = 1_500
 
 IDLE_PLAYERS = 2
 IDLE_RETURN_MS = (2_000, 40_000)
-"""Delay from the start of a round until a player who was kicked for being idle connects again, during the round."""
+"""Milliseconds from the start of a round until a player who was kicked for idling connects again, during the round."""
 
 SPECTATING_MS = (20_000, 110_000)
 
 IDLE_SHARE, SPECTATOR_SHARE = 0.12, 0.12
-"""Shares of ordinary matches in which a player is kicked for being idle, or moves to the spectators for a while."""
+"""Share of ordinary matches in which players are kicked for idling, and share in which a player spectates for a
+while."""
 
 RAGE_TEXTS = ("im done with this team", "unplayable", "nice team. bye", "cant play like this", "lagging so hard, brb")
 
 
 class Departure(Story):
-    """A departure that happens once, in the middle of one of `rounds`, or after some time in a deathmatch."""
+    """A departure that happens once, in the middle of a random round in the range `rounds`.
+
+    In a deathmatch, it happens after a random time.
+    """
 
     rounds: tuple[int, int]
     deathmatch_ms = (60_000, 120_000)
@@ -50,7 +54,7 @@ class Departure(Story):
             self._begin(self.deathmatch_ms)
 
     def round_started(self, round_number: int) -> None:
-        """Schedule the departure in its round, or in the first round after it."""
+        """Schedule the departure in its round, or if that round was skipped, in the first round after it."""
         if round_number >= self._round and not self.is_deathmatch:
             self._begin(MIDDLE_OF_ROUND_MS)
 
@@ -87,7 +91,7 @@ class Leaver(Departure):
 
 
 class RageQuit(Departure):
-    """One player writes a message, leaves, and is back two rounds later."""
+    """One player writes a message, leaves, and returns two rounds later."""
 
     rounds = (4, 4)
 
@@ -129,10 +133,10 @@ class RageQuit(Departure):
 
 
 class IdleKick(Departure):
-    """Players who stand idle are kicked one by one in the middle of a round, and are back one or two rounds later.
+    """Idle players are kicked one by one in the middle of a round, and return one or two rounds later.
 
-    The first is kicked in the last round of the first half in every second match, and so misses halftime. A side is
-    never left without players.
+    In every second match, the first player is kicked in the last round of the first half, and so misses halftime. A
+    side always keeps at least one player.
     """
 
     rounds = (2, 5)
@@ -147,7 +151,7 @@ class IdleKick(Departure):
         """The players who were kicked, with the rounds they still miss."""
 
     def round_started(self, round_number: int) -> None:
-        """Bring players back in the middle of a round, or kick the next one."""
+        """In the middle of a round, let kicked players return, or kick the next player."""
         for guest in tuple(self._away):
             self._away[guest] -= 1
             if self._away[guest] <= 0:
@@ -180,7 +184,10 @@ class IdleKick(Departure):
 
 
 class SpectatorVisit(Departure):
-    """One player moves to the spectators, and back to their side after a while. A plugin match does not allow it."""
+    """One player moves to the spectators, and back to their side after a while.
+
+    The plugin prevents this in its matches.
+    """
 
     rounds = (2, 4)
     deathmatch_ms = (40_000, 80_000)
@@ -201,7 +208,7 @@ class SpectatorVisit(Departure):
 
 
 def ordinary_story(crowd: Crowd) -> Story:
-    """Return the story of an ordinary match: now and then a player is kicked for being idle or spectates."""
+    """Return the story of an ordinary match: in some matches players are kicked for idling, or a player spectates."""
     story = Story(crowd)
     chance = story.rng("incident").random()
     if chance < IDLE_SHARE:

@@ -1,4 +1,4 @@
-"""Story in which players imitate the server's log lines with their names and chat messages."""
+"""Define a story in which players imitate the server's log lines with their names and chat messages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SPOOFS_PER_ROUND = 2
 SPOOF_MS = (2_000, 30_000)
 
 DEATHMATCH_SPOOF_MS = 10_000
-"""Average interval between texts in a deathmatch, which has no rounds."""
+"""Average milliseconds between imitating messages in a deathmatch, which has no rounds."""
 
 
 def disguise(arena: Arena, guests: Sequence[Guest]) -> None:
-    """Give some guests who have not connected yet names that look like log lines."""
+    """Give names that look like log lines to some guests who have not connected yet."""
     rng = arena.rng("visitors", "impostors")
     chosen = rng.sample(range(len(guests)), min(IMPOSTORS, len(guests)))
     for number, name in zip(chosen, rng.sample(SPOOF_NAMES, len(chosen)), strict=True):
@@ -33,7 +33,7 @@ def disguise(arena: Arena, guests: Sequence[Guest]) -> None:
 
 
 class Impostors(Story):
-    """Impostors write log lines into the chat, and one of them changes their name to another log line."""
+    """Impostors write log lines into the chat. One of them changes their name to another log line."""
 
     def __init__(self, crowd: Crowd) -> None:
         super().__init__(crowd)
@@ -41,12 +41,12 @@ class Impostors(Story):
         self._next = 0
 
     def went_live(self) -> None:
-        """Plan all messages of a deathmatch, which has no rounds."""
+        """Schedule all messages of a deathmatch, which has no rounds."""
         if self.is_deathmatch:
             self._plan_texts(len(self._texts), (DEATHMATCH_SPOOF_MS, DEATHMATCH_SPOOF_MS * len(self._texts)))
 
     def round_started(self, round_number: int) -> None:
-        """Plan some messages in every round, and the rename."""
+        """Schedule some messages in every round, and the rename in one round."""
         if self.is_deathmatch:
             return
         self._plan_texts(SPOOFS_PER_ROUND, SPOOF_MS)
@@ -57,7 +57,10 @@ class Impostors(Story):
             self.call_in(rng.randint(*SPOOF_MS), partial(self._crowd.door.rename, player, rng.choice(SPOOF_RENAMES)))
 
     def _impostors(self) -> list[Player]:
-        """Return the players with spoofed names; all players if the scenario was set too late for such names."""
+        """Return the players with imitating names.
+
+        If the scenario was set too late for such names, return all players.
+        """
         players = self._crowd.arena.playing
         return [player for player in players if player.person.name in SPOOF_NAMES] or players
 

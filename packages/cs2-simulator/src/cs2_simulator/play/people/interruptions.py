@@ -1,4 +1,4 @@
-"""Stories that interrupt a match: timeouts, a technical pause, and rounds restored from a backup."""
+"""Define stories that interrupt a match: timeouts, a technical pause, and restored round backups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import Player
 
 TIMEOUT_ROUNDS = {2: Side.T, 5: Side.CT}
-"""The rounds in whose freeze time a side calls a timeout."""
+"""Rounds in whose freeze time a side calls a timeout, with that side."""
 
 TIMEOUT_NAMES = {Side.T: "TimeOutTs", Side.CT: "TimeOutCTs"}
 
@@ -24,21 +24,22 @@ PAUSED_BY, UNPAUSED_BY = "mp_pause_match", "mp_unpause_match"
 
 TIMEOUT_VOTE = "StartTimeOut "
 FIRST_AREA = 1200
-"""Number of an area of the map in which a voter stands; 1211 in a real log."""
+"""Number of the first of the map areas in which voters are. In a real log it was 1211."""
 
 VOTE_MS = 1_000
-"""Time between two votes, and from the last vote to the timeout: up to two seconds in a real log with one voter."""
+"""Milliseconds between two votes, and from the last vote to the timeout. In a real log with one voter it was up to two
+seconds."""
 
 REACTION_MS = 500
 UNPAUSE_INTERVAL_MS = 1_000
 
 EARLY_RESTORE = (6, 3)
-"""In the freeze time of round 6, the backup after 3 played rounds is restored."""
+"""First restore: the round in whose freeze time it happens, and the number of played rounds in the restored backup."""
 
 ROUNDS_PAST_HALF = 2
 RESTORE_TALK_MS = 2_000
 RESTORE_PAUSE_MS = 10_000
-"""Time from a restore to the unpause: on many servers a restored match is paused until players unpause it."""
+"""Milliseconds from a restore to the unpause. On many servers, a restored match is paused until players unpause it."""
 
 RESTORE_REQUESTS = ("restore pls, he crashed", "admin can we restore that", "that round should not count, restore")
 
@@ -46,16 +47,16 @@ _ROUND_OF_FILE = re.compile(r"round(\d+)\D*$")
 
 
 class Interruption(Story):
-    """Base class of interruptions: lets a side write chat messages, and resumes play."""
+    """Base class of interruptions. It lets a side write chat messages, and resumes play after a pause."""
 
     def say_for(self, side: Side, rng: Random, text: str) -> None:
-        """Let a random player of a side write a message, if the side has players."""
+        """Let a random player of a side write a message. Without players on this side, nothing happens."""
         players = self._crowd.arena.players_on(side)
         if players:
             self._crowd.door.say(rng.choice(players), text)
 
     def resume_play(self, rng: Random) -> Script[None]:
-        """Let both sides write `.unpause`, as the plugin requires; without the plugin, unpause the game directly."""
+        """Let both sides write `.unpause`, as the plugin requires. Without the plugin, unpause the game by command."""
         game = self._crowd.game
         if not game.is_paused:
             return
@@ -84,7 +85,7 @@ class PauseStory(Interruption):
             self.run(self._call_technical_pause(self.rng(round_number)))
 
     def _call_timeout(self, side: Side, rng: Random) -> Script[None]:
-        """Call a timeout, in the chat of a plugin match and otherwise by a vote; the game itself ends it."""
+        """Call a timeout: by chat in a match of the plugin, otherwise by a vote. The game itself ends the timeout."""
         yield REACTION_MS
         self.say_for(side, rng, rng.choice(("timeout", "lets take a timeout", "tac")))
         players = self._crowd.arena.players_on(side)
@@ -93,7 +94,7 @@ class PauseStory(Interruption):
         self._crowd.game.pause(TIMEOUT_NAMES[side])
 
     def _vote(self, voters: list[Player]) -> Script[None]:
-        """Let more than half of a team vote for a timeout, the caller first."""
+        """Let more than half of a team vote for a timeout. The player who calls the vote is the first."""
         self._write_vote("started", voters[0])
         for voter in voters:
             self._write_vote("cast", voter, "option0")
@@ -117,7 +118,7 @@ class PauseStory(Interruption):
 
 
 class RoundRestore(Interruption):
-    """The match is restored twice: early, and from the second half back into the first."""
+    """Backups are restored twice: first early in the match, then from the second half back into the first half."""
 
     def __init__(self, crowd: Crowd) -> None:
         super().__init__(crowd)
@@ -144,6 +145,6 @@ class RoundRestore(Interruption):
 
 
 def _rounds_in(file: str) -> int | None:
-    """Return the number of rounds played before a backup: the number at the end of its file name."""
+    """Return the number of rounds played before a backup, which is the number at the end of its file name."""
     found = _ROUND_OF_FILE.search(file)
     return None if found is None else int(found[1])

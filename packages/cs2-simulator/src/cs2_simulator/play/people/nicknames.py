@@ -1,4 +1,4 @@
-"""List invented nicknames of the kinds seen on real servers: plain, with spaces, clan tags and foreign letters."""
+"""List invented nicknames. Like names on real servers, they contain spaces, clan tags and letters of many alphabets."""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ NICKNAMES = (
     "たぬき", "おにぎり", "豆腐", "小笼包", "감자", "김밥", "ฟักทอง", "ღვინო", "חומוס", "bread 🍞", "🦆",
     "ツ lazy ツ", "Ｗｉｄｅ",
 )  # fmt: skip
-"""None of these refers to a real person; brackets and foreign letters are included because real names have them."""
+"""All nicknames. None of them refers to a real person."""

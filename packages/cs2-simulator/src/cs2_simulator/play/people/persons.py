@@ -1,7 +1,7 @@
 """Invent people, each with a name, an account, a skill and habits.
 
-The properties of a person depend only on the random stream and the account, not on the other people created. Names
-are the exception, because they must be unique on a server.
+The properties of a person depend only on the random stream and the account, not on the other people created. The name
+is an exception: it must be unique on a server.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from cs2_simulator.play.people.nicknames import NICKNAMES
 from cs2_simulator.play.player import Participant
 
 MIN_ACCOUNT = 20_000_000
-"""Lowest generated account number. Lower numbers, from Steam's first years, are rare."""
+"""Lowest generated account number. Lower numbers are from the first years of Steam, and rare."""
 
 MAX_ACCOUNT = 1_900_000_000
-"""Highest generated account number. Callers check that a SteamID64 begins with 7656119, which holds up to 2039734271;
-the newest real accounts are close to that."""
+"""Highest generated account number. Callers require that a SteamID64 begins with 7656119, which is true up to account
+2039734271. The newest real accounts are close to that number."""
 
 MIN_SKILL, USUAL_SKILL, MAX_SKILL = 0.6, 1.0, 1.5
 MIN_HEADSHOTS, MAX_HEADSHOTS = 0.25, 0.6
 
 NETWORKS = ("203.0.113", "198.51.100")
-"""Networks reserved for documentation, so that no real address appears."""
+"""Networks reserved for documentation, so that no address of a real person is used."""
 
 MIN_PORT, MAX_PORT = 10_000, 65_535
-"""In real logs, ports of players behind home routers are 11878 to 64956."""
+"""Range of client ports. In real logs, the ports of players behind home routers are from 11878 to 64956."""
 
 KNIVES = (
     "knife", "knife", "knife", "knife_butterfly", "knife_falchion", "knife_karambit", "knife_flip", "knife_m9_bayonet",
     "bayonet", "knife_tactical", "knife_skeleton",
 )  # fmt: skip
-"""The plain knife is listed three times because it is the most common."""
+"""Names of knives. The plain knife is listed three times, because it is the most common."""
 
 TEAM_SIZE = 5
 
 MAX_NAME_BYTES = 127
-"""Maximum length of a name. The game has 128 bytes for it, including the terminating zero."""
+"""Maximum length of a name in bytes. The game's buffer has 128 bytes, including the terminating zero."""
 
 _NAME_TRIES = 40
-"""Number of random names tried before a number is appended to a taken one."""
+"""Number of random names that are tried. If all of them are used, a number is appended."""
 
 
 def make_people(
@@ -52,7 +52,7 @@ def make_people(
     nicks: Mapping[int, str] | None = None,
     taken_names: Collection[str] = (),
 ) -> list[Participant]:
-    """Create `count` people, the first ones with the given accounts and nicks; every fifth person is an AWPer."""
+    """Create `count` people. The first people get the given accounts and nicknames. Every fifth person is an AWPer."""
     salt = rng.getrandbits(64)
     chosen = list(accounts[:count])
     while len(chosen) < count:
@@ -76,13 +76,13 @@ def make_people(
 
 
 def with_one_awper(rng: Random, team: Sequence[Participant]) -> list[Participant]:
-    """Return the team with one random member as its AWPer."""
+    """Return the team with exactly one AWPer, chosen at random."""
     awper = rng.randrange(len(team)) if team else 0
     return [replace(person, is_awper=number == awper) for number, person in enumerate(team)]
 
 
 def name_in_game(nick: str) -> str:
-    """Return a nick as the client sends it: without quotes and line breaks, cut to the maximum length."""
+    """Return a nickname as the game client sends it: without quotes and line breaks, cut to the maximum length."""
     plain = nick.replace('"', "").replace("\n", " ").replace("\r", " ").strip()
     return plain.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 

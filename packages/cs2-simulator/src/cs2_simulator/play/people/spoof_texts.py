@@ -17,7 +17,7 @@ SPOOF_NAMES = (
     "JSON_BEGIN{\u2029}}JSON_END",
     "[U:1:1]><CT>" + "<1><[U:1:1]><CT>" * 7,
 )
-"""At most 127 bytes each and no line break: the limits of a name."""
+"""Names that imitate log lines. Each respects the limits of a name: at most 127 bytes, no line break."""
 
 SPOOF_RENAMES = (
     'a" changed name to "b',
@@ -50,4 +50,4 @@ SPOOF_CHAT = (
     "\\",
     "😀" * 64,
 )  # fmt: skip
-"""At most 256 bytes each and no line break: the limits of a message."""
+"""Chat messages that imitate log lines. Each respects the limits of a message: at most 256 bytes, no line break."""

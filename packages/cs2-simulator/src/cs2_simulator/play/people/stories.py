@@ -1,7 +1,7 @@
 """Define the base class of stories, which decide what people do in one live match. Each match starts a new story.
 
-Events are planned early enough for the shortest possible match, so every story works with any number of rounds; in a
-deathmatch, which has no rounds, they are planned by time.
+The events of a story are scheduled early enough for the shortest possible match, so a story works with any number of
+rounds. In a deathmatch, which has no rounds, they are scheduled by time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ DEATHMATCH = "deathmatch"
 
 
 class Story(Watcher):
-    """Watches a match from `went_live` on and makes people do something in it."""
+    """Watches a match from the time when it goes live, and makes people act."""
 
     def __init__(self, crowd: Crowd) -> None:
         self._crowd = crowd
         self._tasks: list[ScheduledTask] = []
 
     def cancel(self) -> None:
-        """Cancel all tasks, because the match ended or restarts."""
+        """Cancel all scheduled steps, because the match has ended or restarts."""
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
@@ -47,7 +47,7 @@ class Story(Watcher):
         return arena.rng("visitors", type(self).__name__, arena.map_name, *purpose)
 
     def within_match(self, round_number: int) -> int:
-        """Return the given round, or the last round that a shorter match is sure to play."""
+        """Return the number of this round or, if a match may be shorter, of the last round that is certainly played."""
         return min(round_number, self.max_rounds // 2 + 1) if self.max_rounds > 0 else round_number
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ class Story(Watcher):
         self._add_task(self._crowd.arena.agenda.start(script))
 
     def say_in(self, wait_ms: int, player: Player, text: str, *, is_team_only: bool = False) -> None:
-        """Let a player write a message after a wait, if still connected."""
+        """Let a player write a message after a delay, if still connected then."""
         self.call_in(wait_ms, partial(self._crowd.door.say, player, text, is_team_only=is_team_only))
 
     def _add_task(self, task: ScheduledTask) -> None:

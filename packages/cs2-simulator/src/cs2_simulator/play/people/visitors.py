@@ -1,7 +1,7 @@
 """Decide who connects to a server and what they do there, by roster and scenario.
 
-People connect only when they are expected, and when no command has configured the server for some time. Who connects,
-in which order and to which team depends only on the seed and the roster, not on when commands were sent.
+People connect only if they are expected, and only after no command has configured the server for some time. Who
+connects, in which order and to which team depends only on the seed and the roster, not on when commands were sent.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from cs2_simulator.scenarios import Scenario
 from cs2_simulator.sim_settings import accounts_in
 
 PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
-"""Number of players who connect if there is no roster."""
+"""Number of players who connect without a roster, by game mode."""
 
 DEFAULT_PLAYERS = 10
 
 ARRIVAL_SHARE = 0.2
-"""Minimum share of `sim_arrival` within which all players connect; the actual share is random, up to all of it."""
+"""Minimum share of the time `sim_arrival` in which all players connect. The actual share is random, up to 1."""
 
 LATE_MS = 180_000
 LEAVES_BEFORE_MS = 60_000
-"""Time from the departure of another player to the arrival of the late player."""
+"""Milliseconds from the departure of the early leaver to the arrival of the late player."""
 
 STRANGER_AFTER_MS = (1_000, 8_000)
-"""Delay after the last other guest, so that visits of the unlisted player do not change the user ids of others."""
+"""Milliseconds after the last other guest until the unlisted player connects. This keeps the user ids of other guests
+unchanged."""
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
-"""A cheater's share of headshots, far above that of other players, for whom 60 % in a whole match is outstanding."""
+"""A cheater's share of headshots. It is far above the share of other players: 60 % in a match is outstanding."""
 
 STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.FULL_MATCH: ordinary_story,
@@ -58,7 +59,7 @@ STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.PAUSES: PauseStory,
     Scenario.SPOOFER: Impostors,
 }
-"""The story of each scenario; in all other scenarios people just play."""
+"""The story of each scenario. In scenarios without a story, people just play."""
 
 
 class Expectation(StrEnum):
@@ -68,7 +69,7 @@ class Expectation(StrEnum):
 
 
 class Visitors(Watcher):
-    """The visitors of one server; a watcher of its arena from the start."""
+    """The visitors of one server. The object watches its arena from the start."""
 
     def __init__(self, arena: Arena, door: Door, game: Game) -> None:
         self._arena = arena
@@ -89,10 +90,10 @@ class Visitors(Watcher):
         *,
         coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people, each an account and a nick, which may be empty. People gone for good do not return
-        in this match.
+        """Expect these people, each with an account and a nickname, which may be empty.
 
-        `coaches` are the accounts of the listed people who do not play.
+        People who have left this match for good do not return. `coaches` are the accounts of the listed people who do
+        not play.
         """
         is_same_match = self._expects is Expectation.ROSTER
         self._expects = Expectation.ROSTER
@@ -123,7 +124,10 @@ class Visitors(Watcher):
         self._start_countdown()
 
     def expect_anyone(self) -> None:
-        """Expect random people, or those in `sim_players`; if people are already expected, only restart the wait."""
+        """Expect random people, or the people in `sim_players`.
+
+        If people are already expected, only restart the countdown.
+        """
         if self._expects is not Expectation.NO_ONE:
             self.restart_countdown()
             return
@@ -132,7 +136,7 @@ class Visitors(Watcher):
         self._start_countdown()
 
     def expect_one(self, account: int, nick: str, team: int | None) -> None:
-        """Expect a person who was just put on the list of a team, 1 or 2, or of the spectators."""
+        """Expect a person who was just added to the list of team 1 or 2, or of the spectators."""
         is_coach = account in accounts_in(self._arena.variables.text("sim_coaches"))
         guest = self._invite_one(account, nick, team, is_coach=is_coach)
         is_waited_for = self._countdown.is_active or self._arena.is_busy
@@ -141,34 +145,37 @@ class Visitors(Watcher):
             self.crowd.schedule_visit(guest, rng.randint(*ADDED_MS))
 
     def expect_no_more(self, account: int) -> None:
-        """Take a person off the list. They try to reconnect, but not forever."""
+        """Remove a person from the list. The person tries to reconnect for a limited number of times."""
         guest = self.crowd.find(account)
         if guest is not None:
             guest.is_listed, guest.is_removed = False, True
             guest.visits = 1
 
     def forget_roster(self) -> None:
-        """Stop expecting people because the match was ended; connected players stay."""
+        """Stop expecting people, because the match has ended. Connected players stay."""
         self._expects = Expectation.NO_ONE
         self._countdown.cancel()
         self.crowd.uninvite(self.crowd.all_guests())
 
     def restart_countdown(self) -> None:
-        """Restart the wait for people, unless it is over, because the server was just configured."""
+        """Restart the countdown until people connect, because the server was just configured.
+
+        Ignored if it has ended.
+        """
         if self._countdown.is_active:
             self._start_countdown()
 
     # --- events --------------------------------------------------------------------------------------------------
 
     def map_loaded(self, map_name: str) -> None:
-        """Let the guests return, and restart the wait for guests who are still expected."""
+        """Let the guests return, and restart the countdown for guests who have not connected yet."""
         self._chatter.map_loaded(map_name)
         self.crowd.map_loaded()
         if self._expects is not Expectation.NO_ONE:
             self._start_countdown()
 
     def map_closing(self) -> None:
-        """Cancel all plans on the old map."""
+        """Cancel everything that was scheduled on the old map."""
         self._end_story()
         self._chatter.map_closing()
         self.crowd.map_closing()
@@ -218,7 +225,10 @@ class Visitors(Watcher):
         self._countdown.call_in(delay_ms, self._schedule_arrivals)
 
     def _schedule_arrivals(self) -> None:
-        """Schedule the visits when the wait is over. Skipped during a map load, whose end restarts the wait."""
+        """Schedule the visits at the end of the countdown.
+
+        During a map load, do nothing: its end restarts the countdown.
+        """
         scenario = self._arena.scenario
         if self._arena.is_busy or scenario is Scenario.NO_SHOW:
             return
@@ -231,7 +241,7 @@ class Visitors(Watcher):
         arrival_ms = int(self._arena.variables.number("sim_arrival") * 1000)
         waits_ms = random_times(rng, len(guests), 0, rng.randint(int(arrival_ms * ARRIVAL_SHARE), arrival_ms))
         if scenario is Scenario.INCOMPLETE_ROSTER:
-            # A roster of one player loses that player, a roster of two loses one of them.
+            # One or two players are missing, but at least one connects, unless the roster has only one player.
             guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
         elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
             waits_ms[-1] += LATE_MS
@@ -246,7 +256,7 @@ class Visitors(Watcher):
         self._send_others(last_ms)
 
     def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
-        """Choose the impostors, the cheater or the player with the crashing client of the scenario."""
+        """Choose the players with a role in the scenario: impostors, cheater, or the player with a crashing client."""
         if scenario is Scenario.SPOOFER:
             disguise(self._arena, guests)
         elif scenario is Scenario.LOADING_CRASH and guests and not any(guest.crashes for guest in guests):
@@ -279,15 +289,15 @@ class Visitors(Watcher):
         return [with_one_awper(rng, people[:first_team_size]), with_one_awper(rng, people[first_team_size:])]
 
     def _comes(self, guest: Guest) -> bool:
-        """True unless the scenario or `sim_absent` keeps a person at home."""
+        """False if the scenario or `sim_absent` prevents a person from connecting."""
         is_absent = guest.person.account in accounts_in(self._arena.variables.text("sim_absent"))
         return not is_absent and self._arena.scenario is not Scenario.NO_SHOW
 
     def _invite_one(self, account: int, nick: str, team: int | None, *, is_coach: bool = False) -> Guest:
-        """Invite a person to a team as a player or coach, or as a spectator."""
+        """Invite a person as a player or coach of a team, or without a team as a spectator."""
         guest = self.crowd.find(account)
         if guest is not None and name_in_game(nick):
-            guest.person = replace(guest.person, name=name_in_game(nick))  # from their next connection on
+            guest.person = replace(guest.person, name=name_in_game(nick))  # used at their next connection
         person = self._make_one(account, nick) if guest is None else guest.person
         if team is None:
             return self.crowd.invite_other(person, Role.SPECTATOR, is_listed=True)
@@ -302,7 +312,7 @@ class Visitors(Watcher):
         return replace(person, is_awper=False)
 
     def _send_others(self, last_ms: int) -> None:
-        """Schedule the visits of spectators and coaches, and of people who wait to be let in; casters connect late."""
+        """Schedule the visits of spectators and coaches, and of people who wait to be added. Casters connect late."""
         casters = accounts_in(self._arena.variables.text("sim_casters"))
         for name, role in (("sim_substitutes", Role.SUBSTITUTE), ("sim_casters", Role.SPECTATOR)):
             for account in accounts_in(self._arena.variables.text(name)):
