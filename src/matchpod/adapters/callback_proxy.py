@@ -54,8 +54,8 @@ class HttpProxy(msgspec.Struct, frozen=True):
             transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
             if trust is not None:
-                # Bytes that arrive before the TLS handshake stay in the first reader, because they are from the proxy,
-                # not the receiver.
+                # Bytes before the TLS handshake come from the proxy, not the receiver, so they stay in the first
+                # reader.
                 reader, protocol = _stream(loop)
                 secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
             if secured is None:

@@ -135,7 +135,7 @@ class HttpCallbackSender:
             raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:
-            with suppress(OSError):  # includes timeouts; try the next address
+            with suppress(OSError):  # OSError includes timeouts; the next address is tried
                 async with asyncio.timeout(ADDRESS_S):
                     return await self._connect_to(address, receiver)
         return await self._connect_to(tried[-1], receiver)

@@ -50,7 +50,7 @@ async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool
             _, writer = await asyncio.open_connection(host, port)
     except ConnectionRefusedError:
         return False
-    except (OSError, UnicodeError):  # a TimeoutError is an OSError
+    except (OSError, UnicodeError):  # OSError includes TimeoutError
         return None
     writer.transport.abort()
     return True

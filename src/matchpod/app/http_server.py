@@ -167,7 +167,7 @@ def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
         except OSError:
             bound.close()
             raise
-    except (OSError, UnicodeError) as exc:  # UnicodeError: an invalid host name
+    except (OSError, UnicodeError) as exc:  # UnicodeError is raised for an invalid host name
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
         is_used = isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE
         advice = f" Stop the program that uses it, or set {setting} to another port." if is_used else ""

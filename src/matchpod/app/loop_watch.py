@@ -67,7 +67,7 @@ class StallClock:
         self._is_logged = False
 
     def look(self, now_s: float, *, has_answered: bool) -> LoopVerdict:
-        """Return what to do, depending on whether the loop has answered the last ping. Without `exit_s`, never EXIT."""
+        """Return what to do, depending on whether the loop has answered the last ping. Never EXIT if `exit_s` is 0."""
         step_s = 0.0 if self._looked_s is None else min(now_s - self._looked_s, MAX_STEP_S)
         self._looked_s = now_s
         if has_answered:
@@ -115,8 +115,7 @@ class _LoopWatch:
         self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
-        # Log records are written by a separate thread, because the code that stalls the loop may hold the log's lock.
-        # The thread is created in advance, because that may be impossible during a stall.
+        # A separate thread writes to the log, because the stall may hold the log's lock. It is created in advance.
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 

@@ -147,7 +147,7 @@ class Passwords:
                 if self._is_stopped and await self.probe(self._cache.ready(), secrets) is True:
                     await self._accepted(None)
             except FleetUnavailableError:
-                pass  # already recorded by `set_secret_fault`
+                pass  # `read` has already recorded the fault
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
                 _log.debug("number of servers that rejected the fleet secret not read", extra=about)

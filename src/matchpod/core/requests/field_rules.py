@@ -22,7 +22,7 @@ DATE_SCHEMA: Final[Schema] = {
 }
 
 TextCheck = Callable[[str], Fault | None]
-"""A function that returns None for a valid text, and otherwise a fault without a path."""
+"""A function that checks a text. It returns None for a valid text, and otherwise a fault without a path."""
 
 Texts = tuple[tuple[FieldPath, str], ...]
 """The valid strings of an array, each with its path."""
@@ -31,12 +31,12 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def schema_ref(name: str) -> Schema:
-    """Return a reference to the schema with this published name."""
+    """Return a reference to the schema that is published under this name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def text(check: TextCheck | None = None, *, longest: int | None = None, **schema: object) -> FieldRule[str]:
-    """A string that passes a check. `longest` adds a length of 1 to this many characters to its schema."""
+    """A string that passes a check. `longest` limits its length in the schema to 1 to this many characters."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> str | None:
         if not isinstance(value, str):
@@ -184,7 +184,7 @@ def _read_number(value: object, minimum: int, maximum: int, *, is_whole: bool) -
         return Fault(FaultCode.NOT_FINITE)
     if is_whole and isinstance(value, float) and not value.is_integer():
         return Fault(FaultCode.NOT_WHOLE)
-    # The value is not converted before it is compared: float() of an integer with 400 digits raises.
+    # Compare the value without converting it: float() of an integer with 400 digits raises.
     if value < minimum:
         return Fault(FaultCode.TOO_LOW, {"minimum": minimum})
     return Fault(FaultCode.TOO_HIGH, {"maximum": maximum}) if value > maximum else value

@@ -25,7 +25,7 @@ _COMPUTED = (
 
 
 def compute_totals(record: RoundRecord) -> None:
-    """Set the counters of each player that depend on the whole round."""
+    """Set those counters of each player that depend on the whole round."""
     for counts in record.players.values():
         for name in _COMPUTED:
             setattr(counts, name, 0)

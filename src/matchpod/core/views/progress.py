@@ -1,4 +1,4 @@
-"""Describe the progress of a match: its phase, its present players, its deadlines, and the sides of its teams."""
+"""Describe the progress of a match: its phase, its connected players, its deadlines, and the sides of its teams."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _ALARMS: Final = {
     Alarm.TIME_UP: WaitingFor.TIME_LIMIT,
     Alarm.SERIES_OVER: WaitingFor.FINAL_SCORE,
 }
-"""Alarms that callers see, in addition to the time to join. All other alarms only repeat a request, or end a match that
-nothing else ended."""
+"""The alarms that callers see, in addition to the time to join. All other alarms only repeat a request, or end a match
+that nothing else has ended."""
 
 _PHASES: Final = {
     MatchPhase.WARMUP: PublicPhase.WAITING_FOR_PLAYERS,
@@ -119,7 +119,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stay(msgspec.Struct):
-    """When a listed player connected or left; `missed_ms` is when a map change disconnected the player."""
+    """Since when a listed player has been connected or away. `missed_ms` is the time of a map change's disconnect."""
 
     name: str
     since_ms: int
@@ -128,14 +128,14 @@ class Stay(msgspec.Struct):
 
 
 class Stays(msgspec.Struct):
-    """The times when the listed players of a match connected or left, on our clock."""
+    """When the listed players of a match last connected or left, on our clock."""
 
     by_player: dict[PlayerId, Stay] = msgspec.field(default_factory=dict)
     are_all_here: bool = False
-    """True if all listed players are connected. An update changes nothing until a player leaves or is added."""
+    """True if all listed players are connected."""
 
     def update(self, match: Match, now_ms: int, *, match_ms: int) -> None:
-        """Record the players who connected or left; `match_ms` is the time on the clock of the match's timeouts."""
+        """Record which players have connected or left. `match_ms` is the time on the clock of the match's timeouts."""
         presence = match.presence
         changed_ms = presence.map_change_at_ms
         is_loading = changed_ms is not None and match_ms - changed_ms < to_ms(match.timers.map_change_grace_s)
@@ -164,7 +164,7 @@ def public_phase(match: Match) -> PublicPhase:
 
 
 def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
-    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None if there is none."""
+    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None without a deadline."""
     if match.phase is MatchPhase.OVER:
         return None
     due = [(due_ms, _ALARMS[alarm]) for due_ms, alarm in match.alarms() if alarm in _ALARMS]
@@ -173,7 +173,7 @@ def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
 
 
 def expected_roster(settings: GameSettings) -> tuple[RosterPlayer, ...]:
-    """Return the listed players of a match, as having never joined."""
+    """Return the listed players of a match that has no server yet: none of them has joined."""
     return tuple(RosterPlayer(steam_id=player, team=settings.team_of(player)) for player in settings.roster)
 
 
@@ -196,7 +196,7 @@ def _roster_player(match: Match, player_id: PlayerId, stay: Stay | None) -> Rost
 
 
 def round_number(match: Match) -> int | None:
-    """Return the current or last started round of a live map; None in a deathmatch."""
+    """Return the current round of a live map, or between rounds the last one; None in a deathmatch."""
     is_live = match.phase is MatchPhase.LIVE and match.current_map.is_scored
     return match.current_map.latest_round if is_live else None
 
