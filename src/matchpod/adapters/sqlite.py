@@ -26,8 +26,8 @@ from matchpod.adapters.private_files import open_private
 
 READERS: Final = 3
 """Number of reader threads. Queries are short, and SQLite mostly reads from memory, so more threads would only wait for
-each other. An organization runs at most one request fewer at a time (`fair_turns.py`), so its slow requests leave a
-thread free."""
+each other. An organization may run at most one request fewer than that at a time (`fair_turns.py`), so that its slow
+requests leave a thread free."""
 WAITING_WRITES: Final = 10_000
 """Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes are rejected."""
 GROUP_SIZE: Final = 256
@@ -104,7 +104,7 @@ class SqliteDatabase:
         self._is_closed = False
         self._reader_of_thread = threading.local()
         self._loop_reader = _connect(path, busy_s)
-        # A query in the event loop must not wait for a file that another program has locked exclusively, but fail.
+        # In the event loop, a query fails instead of waiting for a file that another program has locked.
         for setting in ("query_only = ON", "busy_timeout = 0"):
             self._loop_reader.execute(f"PRAGMA {setting}")
         self._reader_connections: list[sqlite3.Connection] = []

@@ -61,7 +61,7 @@ DRAIN_MATCHES_S: Final = 5.0
 """Timeout in seconds for releasing a few matches, each with at most one transaction in progress. After it, the other
 parts begin to stop as well."""
 DRAIN_MATCH_S: Final = 0.025
-"""Time in seconds that each match adds to the timeout, because its snapshot must be saved."""
+"""Time in seconds by which each match extends DRAIN_MATCHES_S, because its snapshot must be saved."""
 MAX_DRAIN_MATCHES_S: Final = 18.0
 """Upper bound in seconds of the timeout for releasing matches. Matches that are not released in time are resumed from
 an earlier snapshot."""

@@ -365,7 +365,7 @@ def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a read-only process answers it. Posts of game servers are for the process that drives the match."""
+    """True if a read-only process answers it. Posts of game servers must reach the process that drives the match."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 

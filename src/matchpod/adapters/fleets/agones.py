@@ -403,7 +403,7 @@ class AgonesFleet:
         self._cache.set_fleet_fault(" ".join(faults) or None)
 
     async def _fleet_sentence(self, error: api_errors.KubernetesError) -> str:
-        # A connection error has a sentence without the namespace, which is unknown in that case.
+        # Without a connection, the namespace is unknown; the sentence for a connection error does not contain it.
         namespace = await self._client.namespace() if is_missing(error) else ""
         return fleet_sentence(error, self._options.fleet, namespace)
 

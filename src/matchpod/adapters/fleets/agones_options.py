@@ -23,8 +23,7 @@ RETRY_S = 10.0
 """Time limit in seconds for repeated allocation attempts while the Fleet has ready servers."""
 
 SETTLE_S = 2.0
-"""Time in seconds in which the server of an unanswered allocation call is searched, because the call may take effect
-late."""
+"""Time limit in seconds for finding the server of an unanswered allocation call, which may take effect late."""
 
 CONSOLE_S = 30.0
 """Timeout in seconds for setting the password on the console of an allocated server."""

@@ -302,8 +302,7 @@ class ProcessFleet(FixedSlots):
                 child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
-        # The fleet itself reaps its servers, by process id. A return code prevents Popen's warning about a running
-        # child.
+        # The fleet reaps servers by process id. A return code prevents Popen's warning about a running child.
         child.returncode = 0
         self._limit_memory(child.pid)
         process = identify(child.pid)
