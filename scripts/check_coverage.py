@@ -38,7 +38,7 @@ class FileCoverage(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Those parts of the coverage report that the rules need."""
+    """The parts of the coverage report that the rules need."""
 
     percent: float
     files: tuple[FileCoverage, ...]

@@ -456,7 +456,7 @@ class DemoStorage(Protocol):
 
 
 class SpanKind(Enum):
-    """The kind of a span, with the values of OpenTelemetry."""
+    """The kind of a span; the values are those of OpenTelemetry."""
 
     INTERNAL = 1
     SERVER = 2

@@ -78,9 +78,7 @@ async def settle(resources: Resources) -> None:
             await store_place(db, here, earlier=None)
         return
     file, token = PlaceFile(resources.settings.data_dir), new_token()
-    # Store the new token in the database first, then in the file. If the process dies in between, the file still has an
-    # earlier token, whose identity the database must keep. That is not always the identity before this one, because an
-    # earlier process may have died at the same point.
+    # Keep the identity that the file has now, in case the process dies before the file gets the new token.
     earlier = await asyncio.to_thread(_valid_place, file, await read_place(db))
     await store_place(db, token, earlier=earlier)
     await asyncio.to_thread(_write_token, file, token)

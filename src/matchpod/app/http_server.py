@@ -34,7 +34,8 @@ ACCEPT_PAUSE_S: Final = 0.5
 """Delay in seconds before the next `accept` after one has failed for lack of a descriptor. Other connections or files
 may be closed during that time."""
 CLOSED_IN_PAUSE: Final = 16
-"""Number of idle connections to close before each such delay, so that other parts of the service get descriptors."""
+"""Number of idle connections to close when there is no free descriptor, so that other parts of the service get
+descriptors."""
 
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
@@ -167,7 +168,7 @@ def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
         except OSError:
             bound.close()
             raise
-    except (OSError, UnicodeError) as exc:  # UnicodeError: an invalid host name
+    except (OSError, UnicodeError) as exc:  # UnicodeError is raised for an invalid host name
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
         is_used = isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE
         advice = f" Stop the program that uses it, or set {setting} to another port." if is_used else ""

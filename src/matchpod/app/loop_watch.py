@@ -28,7 +28,7 @@ TICK_S: Final = 0.25
 """Interval in seconds at which the thread checks the loop."""
 
 MAX_STEP_S: Final = 2 * TICK_S
-"""Maximum time in seconds to count between two checks. If more has passed, the thread did not run either."""
+"""Maximum time in seconds to count between two checks. If more has passed, the watching thread itself did not run."""
 
 STALL_S: Final = 1.0
 """Time in seconds without an answer after which the loop counts as stalled. The longest legitimate work takes a tenth
@@ -67,7 +67,7 @@ class StallClock:
         self._is_logged = False
 
     def look(self, now_s: float, *, has_answered: bool) -> LoopVerdict:
-        """Return what to do, depending on whether the loop has answered the last ping. Without `exit_s`, never EXIT."""
+        """Return what to do, depending on whether the loop has answered the last ping. Never EXIT if `exit_s` is 0."""
         step_s = 0.0 if self._looked_s is None else min(now_s - self._looked_s, MAX_STEP_S)
         self._looked_s = now_s
         if has_answered:
@@ -87,7 +87,11 @@ class StallClock:
 def watched_loop(
     *, exit_s: float, on_stall: Callable[[float], None], on_lag: Callable[[float], None] = lambda _: None
 ) -> Iterator[None]:
-    """Watch the running loop. When it continues after a stall, it calls `on_stall` with the duration in seconds."""
+    """Watch the running loop. When it continues after a stall, call `on_stall` with the duration in seconds.
+
+    For each ping, also call `on_lag` with the seconds that the ping waited in the loop's queue. Both are called in the
+    loop.
+    """
     watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall, on_lag=on_lag)
     watch.start()
     try:
@@ -115,8 +119,7 @@ class _LoopWatch:
         self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
-        # Log records are written by a separate thread, because the code that stalls the loop may hold the log's lock.
-        # The thread is created in advance, because that may be impossible during a stall.
+        # A separate thread writes to the log, because the stall may hold the log's lock. It is created in advance.
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 

@@ -183,7 +183,7 @@ def _check_database_user(settings: Settings) -> None:
         return
     try:
         getpass.getuser()
-    except (KeyError, OSError) as exc:  # OSError since Python 3.13
+    except (KeyError, OSError) as exc:  # `getuser` raises OSError since Python 3.13
         raise ResourcesError(
             f"MATCHPOD_DATABASE_URL has no user name, and the user of this process (uid {os.geteuid()}) has no name"
             " either. Write the URL as postgresql://user@host/name."

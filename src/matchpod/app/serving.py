@@ -61,7 +61,7 @@ DRAIN_MATCHES_S: Final = 5.0
 """Timeout in seconds for releasing a few matches, each with at most one transaction in progress. After it, the other
 parts begin to stop as well."""
 DRAIN_MATCH_S: Final = 0.025
-"""Time in seconds that each match adds to the timeout, because its snapshot must be saved."""
+"""Time in seconds by which each match extends DRAIN_MATCHES_S, because its snapshot must be saved."""
 MAX_DRAIN_MATCHES_S: Final = 18.0
 """Upper bound in seconds of the timeout for releasing matches. Matches that are not released in time are resumed from
 an earlier snapshot."""
@@ -215,8 +215,7 @@ async def _serve(
         await check_vault_key(resources)
         stack.enter_context(ServerLists(settings, service.regions, load=load, base=ingest_base).following())
         key = await _create_key(service, settings)
-        # Check the key again, because another process with another key may have created the organization at the same
-        # moment.
+        # Check the key again: another process with another key may have created the organization in the meantime.
         await check_vault_key(resources)
         if key is not None:
             link = await _first_link(service, settings, ingest_base)
@@ -410,8 +409,7 @@ class ServiceProcess:
         self._service.readiness.stop()
         if callbacks is not None:
             await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
-        # Close streams last: clients reconnect at once, and would take a rejected reconnection for the end of the
-        # stream.
+        # Close streams last: clients reconnect at once, and take a rejected reconnection for the stream's end.
         self._service.streams.close()
         self._service.broadcasts.close()
         for server in self._servers:

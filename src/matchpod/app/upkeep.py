@@ -35,7 +35,7 @@ resumed."""
 INDEX_S: Final = 1.0
 """Interval in seconds at which matches are added to the search index."""
 INDEX_PAUSE_S: Final = 0.1
-"""The same interval while many matches are not in the search index yet."""
+"""Interval in seconds at which matches are added to the search index while many are still missing there."""
 RETRY_S: Final = 10 * 60.0
 """Delay in seconds before a failed sweep is retried, because the database may have been unavailable."""
 

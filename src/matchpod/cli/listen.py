@@ -117,8 +117,7 @@ def _print(received: ReceivedCallback, *, as_json: bool) -> None:
         sys.stdout.buffer.write(line + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The pipe for our output was closed by its reader. Standard output is replaced, so that exiting does not write
-        # to it.
+        # The reader of our output has closed the pipe. Replace standard output, so that exiting does not write to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         signal.raise_signal(signal.SIGINT)
 

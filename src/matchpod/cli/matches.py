@@ -231,7 +231,7 @@ def rule_match(
 
 
 def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Return the labels that --label options name. If an option is invalid, exit with an error."""
+    """Parse the --label options. If an option is invalid, exit with an error."""
     for text in texts:
         if fault := label_fault(text):
             fail(f"--label {fault.message}, not {printable(text)!r}.", code=2)

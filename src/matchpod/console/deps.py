@@ -24,7 +24,7 @@ from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
 MAX_CSV_ROWS: Final = 10_000
-"""Maximum number of matches in a CSV file: the newest."""
+"""Maximum number of matches in a CSV file; if more are selected, the newest are exported."""
 
 
 class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):

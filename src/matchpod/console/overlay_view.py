@@ -35,7 +35,7 @@ class OverlayView:
 
     @property
     def part(self) -> Markup:
-        """The rendered score."""
+        """The overlay as last rendered."""
         return Markup(self._board.decode())
 
     async def changes(self) -> bytes:

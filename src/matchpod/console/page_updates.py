@@ -130,7 +130,7 @@ class Viewer(StreamReader):
 
 
 class Broadcast:
-    """A subject and its viewers."""
+    """A subject (the content of a page) with its viewers and its latest changes."""
 
     def __init__(self, broadcasts: Broadcasts, name: str, key: str, subject: PageSubject) -> None:
         self._broadcasts = broadcasts

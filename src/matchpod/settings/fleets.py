@@ -44,7 +44,7 @@ AGONES_MATCHES = 500
 
 
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
-    """A fleet of local processes, one per port."""
+    """A fleet of server processes on this machine, one process per port."""
 
     ports: tuple[int, ...] = setting(
         rules.port_range(),
@@ -146,7 +146,7 @@ class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
 
 
 class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="agones"):
-    """A fleet on Kubernetes, which Agones manages."""
+    """A fleet that Agones manages in a Kubernetes cluster."""
 
     fleet: str = setting(
         rules.kubernetes_name(), "The name of the Agones `Fleet` whose servers are used.", is_required=True

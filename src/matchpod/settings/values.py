@@ -371,8 +371,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def allows_private_callbacks(self) -> bool:
         """True if callbacks may be sent to private addresses.
 
-        By default they may only if other machines cannot reach the service. A service that listens on loopback can be
-        reached through a proxy, which is detected by the public URL here, and by requests elsewhere.
+        By default, this is so only if other machines cannot reach the service. A service that listens on loopback may
+        be reached through a proxy. Here, the public URL shows whether there is one; other code detects a proxy by its
+        requests.
         """
         if self.callback_private is not None:
             return self.callback_private

@@ -214,8 +214,7 @@ class Application:
         route, method = _labels(call)
         cors = () if method == OPTIONS else self._cors.headers(scope, call.endpoint)
         if isinstance(response, EventStream):
-            # A stream is recorded when it starts: its duration depends on the match, and says nothing about the
-            # service.
+            # A stream is recorded when it starts, because its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id, call=call)
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
@@ -360,14 +359,13 @@ def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
     if state is ReadinessState.DRAINING:
         return True
-    # While the process is stopping, it still stores posts of game servers, for the process that resumes the match. If
-    # they were rejected, the game servers would retry until that process runs.
+    # While the process stops, it stores posts of game servers, which would otherwise retry until the next process runs.
     is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.STOPPING
     return endpoint.tag is Tag.OPERATIONS or is_storing
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a read-only process answers it. Posts of game servers are for the process that drives the match."""
+    """True if a read-only process answers it. Posts of game servers must reach the process that drives the match."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 
@@ -394,8 +392,7 @@ async def _send(
         *more_headers,
     ]
     if response.status in (NO_CONTENT, NOT_MODIFIED):
-        # 204 and 304 have no body, so they need no Content-Type. A 304's Content-Length would be that of the full
-        # response.
+        # 204 and 304 have no body, so no Content-Type. A 304's Content-Length would be that of the full response.
         del headers[:2]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

@@ -1,4 +1,4 @@
-"""Decide which web pages may read a response (CORS): the list of regions any page, the API pages of allowed origins.
+"""Decide which web pages may read a response (CORS): any page may read the regions, allowed origins the API.
 
 A page must set the header with the key itself, because the browser never adds it. So pages of an allowed origin can use
 only keys that they already have.

@@ -1,4 +1,4 @@
-"""Read a request body within a size limit and a timeout. A body that is too large is never held in memory."""
+"""Read a request body within a size limit and a timeout. Nothing above the limit is kept in memory."""
 
 from __future__ import annotations
 

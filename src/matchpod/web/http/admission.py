@@ -18,10 +18,11 @@ MAX_PIPELINED: Final = 32
 """Maximum number of requests that wait on a connection while an earlier request is being answered. Common clients and
 proxies do not pipeline requests."""
 RESERVED_PART: Final = 8
-"""Divisor for the reserved part of all connections (1 in 8), which only requests with priority use. Those are short."""
+"""Divisor of all connections: one in 8 is reserved for requests with priority. Such requests are short."""
 ADDRESS_EXCESS: Final = 2
-"""Multiple of an address's limit at which its new connections are closed at once. Up to it they stay open: whether a
-request has priority is known only once it arrives, and an error response explains more than a closed connection."""
+"""Up to this multiple of an address's limit, its connections stay open. Whether a request has priority is known only
+once it arrives, and an error response explains more than a closed connection. Further connections are closed at once.
+"""
 
 PROBE_BYTES: Final = 32
 """Number of bytes at the start of a request that are needed to recognize a probe."""

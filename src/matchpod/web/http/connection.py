@@ -80,8 +80,7 @@ class ApiConnection(asyncio.Protocol):
         self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
-        # The parser calls these methods of the head directly, to save a call: most callbacks of a request are for
-        # headers.
+        # The parser calls these methods of the head directly, because most of its callbacks are for headers.
         self.on_message_begin = self._head.begin
         self.on_url = self._head.add_url
         self.on_header = self._head.add_header
@@ -159,8 +158,7 @@ class ApiConnection(asyncio.Protocol):
             self._deadline_s = self._loop.time() + self._patience.head_s  # these are the first bytes of a request
         try:
             while data:
-                # Parse at most as much as the head limit still allows. The parser skips spaces, so only this limits
-                # their number.
+                # Parse at most what the head limit still allows, because the parser skips any number of spaces.
                 room = MAX_HEAD_BYTES - self._unparsed_bytes
                 if room <= 0:
                     raise HttpError(TOO_LARGE)
@@ -170,7 +168,7 @@ class ApiConnection(asyncio.Protocol):
             if self._direct_body is not None:
                 self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
-            return  # not supported; the request is answered without an upgrade
+            return  # upgrades are not supported; the request gets a normal response
         except (httptools.HttpParserError, HttpError) as exc:
             error = exc if isinstance(exc, HttpError) else exc.__context__  # a callback of the parser raised it
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
@@ -180,7 +178,7 @@ class ApiConnection(asyncio.Protocol):
         if self._is_streaming:  # the client may have disconnected, and a stream may stay open for hours
             self.transport.abort()
             return False
-        if self._on_lost is not None:  # most clients that close their side while waiting are gone
+        if self._on_lost is not None:  # a client that closes its side while waiting has usually disconnected
             return False
         if self._drops_data:  # earlier requests are being answered, or the client still reads
             self._is_half_closed = True
@@ -421,8 +419,7 @@ class ApiConnection(asyncio.Protocol):
         elif exchange.is_body_complete:
             self._finish(exchange)
         else:
-            # Read the rest of the body first. Otherwise closing the connection could lose the response before the
-            # client reads it.
+            # Read the rest of the body first; otherwise the client could lose the response when the connection closes.
             self._deadline_s = self._loop.time() + self._patience.head_s
             self.resume_body()
 

@@ -133,7 +133,7 @@ class Exchange:
             self._head = (message["status"], list(message.get("headers", ())))
             return
         if not self.is_response_started or self.is_response_complete:
-            raise RuntimeError("a body part needs a response that is started and not complete")
+            raise RuntimeError("a body part was sent before the start or after the end of the response")
         await self._carrier.drain()
         if not self.is_disconnected:
             self._send_body(message.get("body", b""), is_last=not message.get("more_body", False))

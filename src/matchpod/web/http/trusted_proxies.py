@@ -98,7 +98,7 @@ class TrustedProxies:
 
 
 def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
-    """Return the nodes in a Forwarded header; only None if it has an open quote, which hides everything after it."""
+    """Return the nodes in a Forwarded header; a single None if it has an open quote, which hides the rest of it."""
     if not _WITH_CLOSED_QUOTES.fullmatch(forwarded):
         return (None,)
     elements = (element[0] for element in _ELEMENT.finditer(forwarded))

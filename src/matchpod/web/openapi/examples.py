@@ -64,7 +64,7 @@ class Examples(msgspec.Struct, frozen=True):
         return _refs(name, self.webhooks.get(name, {}))
 
     def components(self) -> dict[str, dict[str, object]]:
-        """Return all examples, under the names to which references refer."""
+        """Return all examples by name. References contain these names."""
         named: dict[str, Values] = {f"error-{code}": value for code, value in self.errors.items()}
         for name, operation in self.operations.items():
             named.update({f"{name}-request-{label}": value for label, value in operation.request.items()})

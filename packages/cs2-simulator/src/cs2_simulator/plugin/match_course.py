@@ -39,8 +39,7 @@ SERIES_END_AFTER_MS = 2000
 MIN_RESTART_DELAY_S = 15
 BROADCAST_FLUSH_S = 10
 """Seconds that the end of a delayed broadcast needs. `mp_match_restart_delay` is at least MIN_RESTART_DELAY_S, so that
-the recording is completed; with a delayed broadcast, it is at least the sum of that, `tv_delay` and
-BROADCAST_FLUSH_S."""
+the recording is completed. For a delayed broadcast, `tv_delay` and BROADCAST_FLUSH_S are added to this minimum."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000

@@ -18,7 +18,7 @@ from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin.series import Series
 
 TIME_UNTIL_RESTORE_S = 10
-"""Constant value in every `series_end` of MatchZy, regardless of the actual delay."""
+"""Value of `time_until_restore` in every `series_end` of MatchZy, regardless of the actual delay."""
 
 SCORE_PER_KILL = 2
 SCORE_PER_ASSIST = 1

@@ -14,8 +14,8 @@ SLICE_S = 0.01
 """Length in seconds of a time slice, after which sockets are polled."""
 
 MAX_CANCELLED = 64
-"""Number of cancelled wake-ups that may remain in the heap. They are removed when there are more, and when they are
-more than half of all entries."""
+"""Number of cancelled wake-ups up to which they stay in the heap. Above it, they are removed as soon as they are more
+than half of all entries."""
 
 
 class Wakeup:

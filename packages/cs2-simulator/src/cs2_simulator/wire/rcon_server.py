@@ -15,14 +15,14 @@ from cs2_protocol.rcon_frames import RconProtocolError
 from cs2_simulator.wire.rcon_bans import BAN_S, BanList
 
 MAX_SESSIONS = 64
-"""Maximum number of connections to one server; a client needs one or two. A new connection above it replaces an
-unauthenticated one."""
+"""Maximum number of connections to one server; a client needs one or two. If it is exceeded, the new connection
+replaces an unauthenticated one."""
 
 READ_BYTES = 4096
 """Size of the read buffer in bytes: the length of the longest packet."""
 
 UNREAD_S = 10.0
-"""Seconds for which a client may leave answers unread. Its further commands wait for this time."""
+"""Seconds for which a client may leave answers unread. Until they are read, its further commands wait."""
 
 CLOSE_TIMEOUT_S = 1.0
 """Seconds for which a closing connection tries to deliver its last answers."""
