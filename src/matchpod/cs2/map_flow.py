@@ -151,7 +151,7 @@ class MapFlow(msgspec.Struct):
         self.start_deathmatch(at_ms, out)
 
     def on_map_loading(self, at_ms: int, line: world_lines.LoadingMap, out: list[GameEvent]) -> None:
-        """Handle a map load, which also confirms a pending end report."""
+        """Handle a map load. It also confirms a pending report of the map's end."""
         self._move_past_end(at_ms, out)
         self.sides.clear_sides()
         self.side_names = {}
@@ -286,7 +286,7 @@ class MapFlow(msgspec.Struct):
             self.confirm_end(report.at_ms, out)
         elif self.is_map_open and (waiting is None or waiting.by_team is None):
             self.end_report = report
-            if self.phase is not MapPhase.LIVE:  # the server has left the map, which is the second source
+            if self.phase is not MapPhase.LIVE:  # the server has left the map, which serves as the second source
                 self.confirm_end(report.at_ms, out)
 
     def next_deadline_ms(self) -> int | None:
