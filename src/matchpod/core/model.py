@@ -86,7 +86,7 @@ class StartSides(StrEnum):
     TEAM1_T = "team1_t"
     """The first team begins as T."""
     KNIFE = "knife"
-    """The winner of a knife round chooses."""
+    """The winner of a knife round chooses the side."""
 
     @property
     def team1_side(self) -> Side | None:

@@ -24,7 +24,7 @@ _NO_SPAN: Final = "0" * 16
 
 
 class TraceContext(msgspec.Struct, frozen=True):
-    """A trace and a span in it, as hexadecimal digits."""
+    """The ids of a trace and of a span in it, as hexadecimal digits."""
 
     trace_id: str
     span_id: str

@@ -2,11 +2,10 @@
 
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
 prints `Match_Start` for every restart, so a later `Match_Start`, or a status of -1 rounds, discards the previous
-rounds; knife rounds and restarts need no special case. Scores come from the server and are converted from sides to
-teams. While it is uncertain which team is on which side, the last certain score is kept; a map that ends at this time
-has no winner, unless the plugin reports it. The end of a map needs two sources, such as `Game Over` and the score of
-the last round, or a plugin report and a line that only follows the end of a match. A single report is accepted after a
-timeout.
+rounds; knife rounds need no special case. Scores come from the server and are converted from sides to teams. While the
+teams' sides are uncertain, the last certain score is kept, and a map that ends has no winner unless the plugin reports
+it. The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report and a
+line that only follows the end of a match. After a timeout, a single report is accepted.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class DemoRules(msgspec.Struct, frozen=True):
     """The settings for recording demos in a region."""
 
     is_default: bool = False
-    """Whether maps are recorded if the caller does not say."""
+    """Whether maps are recorded if the caller does not specify it."""
     tv_delay_s: int = 0
 
 
@@ -65,7 +65,7 @@ class RegionRules(msgspec.Struct, frozen=True):
     is_active: bool = True
     is_simulated: bool = False
     demos: DemoRules | None = None
-    """None if the service cannot store demos."""
+    """The settings for recording demos; None if the service cannot store demos."""
 
 
 class CvarReading(msgspec.Struct, frozen=True):

@@ -90,8 +90,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     silent_ms: int
     """Time since its last sign of life: a log post, or an answer of its console."""
     unanswered_ms: int = 0
-    """Time since the first console query after that sign of life, if the console refused the connection, rejected the
-    password or did not answer; 0 if it was not queried."""
+    """Time since the first console query after the last sign of life, if the console refused the connection, rejected
+    the password or did not answer; 0 if it was not queried."""
     load_ms: int = 0
     """Maximum duration of a map load, if a map may be loading; otherwise 0."""
     together: int = 1
